@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod attempt_number;
+mod executor;
+mod fingerprint;
+mod key;
+mod keyed_hash;
+pub mod machine;
+mod record;
+mod store;
+mod time;
+mod token;
+
+pub use attempt_number::AttemptNumber;
+pub use fingerprint::{Fingerprint, FingerprintBuilder, FingerprintError, FingerprintKey};
+pub use key::{IdempotencyKey, KeyDigest, KeyError, Namespace, NamespaceError, Scope, StorageKey};
+pub use record::{CorruptRecord, Record, ReleaseReason, State};
+pub use store::*;
+pub use time::{
+    Clock, DurationError, Lease, ManualClock, Retention, Sleep, SystemClock, Timestamp,
+};
+pub use token::{ClaimToken, RandomSourceError};
