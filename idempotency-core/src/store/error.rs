@@ -125,6 +125,14 @@ impl StoreError {
         }
     }
 
+    /// The same error, when an earlier try of the same operation may have changed something.
+    pub(crate) fn after_unknown_effect(self) -> Self {
+        Self {
+            effect: Effect::Unknown,
+            ..self
+        }
+    }
+
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
