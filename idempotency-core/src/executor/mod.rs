@@ -28,7 +28,7 @@ pub use error::{CheckpointError, ConfigError, Error};
 pub use event::{Event, EventKind, Observer, TracingObserver};
 pub use guard::ClaimGuard;
 pub use outcome::{Begun, NotKept, Outcome, Recorded, Replayed};
-pub use policy::{Classify, Disposition, ResultPolicy};
+pub use policy::{Classify, Disposition, Never, ResultPolicy};
 pub use recovery::{Question, Recovery, Verdict};
 pub use settings::{OnDuplicate, OnStoreFailure};
 

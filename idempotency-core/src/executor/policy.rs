@@ -1,4 +1,4 @@
-use std::convert::Infallible;
+use serde::{Deserialize, Serialize};
 
 use crate::store::Takeover;
 
@@ -39,7 +39,11 @@ pub trait Classify {
     fn disposition(&self) -> Disposition;
 }
 
-impl Classify for Infallible {
+/// The error of work that cannot fail. (`std::convert::Infallible` cannot be serialized.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Never {}
+
+impl Classify for Never {
     fn disposition(&self) -> Disposition {
         match *self {}
     }
@@ -83,8 +87,9 @@ impl ResultPolicy {
     /// `NotStarted` and `Unknown` are facts about what happened, so no policy overrules them.
     pub const fn of_error(self, disposition: Disposition) -> Disposition {
         match (self, disposition) {
-            (_, Disposition::NotStarted | Disposition::Unknown) => disposition,
-            (Self::Transient, _) => disposition,
+            (_, Disposition::NotStarted | Disposition::Unknown) | (Self::Transient, _) => {
+                disposition
+            }
             (Self::All, _) => Disposition::Store,
             (Self::SuccessOnly, _) => Disposition::Failed,
         }

@@ -27,7 +27,7 @@ impl Idempotency {
     /// let outcome = idempotency
     ///     .run(&key, fingerprint, async |attempt| {
     ///         println!("charging, attempt {}", attempt.number());
-    ///         Ok::<_, std::convert::Infallible>("ch_1".to_owned())
+    ///         Ok::<_, Never>("ch_1".to_owned())
     ///     })
     ///     .await?;
     /// match outcome {
