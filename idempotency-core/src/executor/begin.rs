@@ -212,10 +212,10 @@ impl<'a> Beginning<'a> {
         match &mut self.waiter {
             // what changed before the watch began shows in the next claim
             None => self.waiter = Some(shared.waiters.wait_for(self.key)),
-            Some(waiter) => {
+            Some(changes) => {
                 let profile = shared.store.profile();
                 let lease_end = running.lease_remaining + profile.skew_bound + profile.time_step;
-                waiter.changed(left.min(lease_end)).await;
+                changes.changed(left.min(lease_end)).await;
             }
         }
         Next::ClaimAgain

@@ -28,7 +28,7 @@ use crate::{
 pub struct ClaimGuard {
     attempt: Attempt,
     /// None: without protection.
-    claim: Option<Claim>,
+    claim: Option<Box<Claim>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl ClaimGuard {
     pub(super) fn protected(attempt: Attempt, claim: Claim) -> Self {
         Self {
             attempt,
-            claim: Some(claim),
+            claim: Some(Box::new(claim)),
         }
     }
 

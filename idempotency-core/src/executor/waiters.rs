@@ -78,12 +78,6 @@ impl Waiters {
             sender.send_replace(());
         }
     }
-
-    /// How many keys are waited for.
-    #[cfg(test)]
-    pub(super) fn watched_keys(&self) -> usize {
-        self.0.watched().len()
-    }
 }
 
 impl Inner {
