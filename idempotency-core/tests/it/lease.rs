@@ -228,7 +228,8 @@ async fn a_claim_recognised_after_its_lease_is_renewed_before_the_work() {
 async fn a_jump_of_the_stores_clock_is_noticed() {
     let jumping = ManualClock::new();
     let store = idempotency_core::CasStore::new(MapRecords::with_clock(jumping.clone()));
-    let (first, second) = (executor(store.clone()), executor(store));
+    let counted = Faulty::new(store.clone(), |_| Plan::Deliver);
+    let (first, second) = (executor(counted.clone()), executor(store));
     let Begun::Acquired(guard) = first.begin(&key("k"), request("body")).await.unwrap() else {
         panic!("not acquired")
     };
@@ -237,6 +238,7 @@ async fn a_jump_of_the_stores_clock_is_noticed() {
     eventually("the heartbeat finds out", || async { guard.attempt().is_lost() }).await;
     let recorded = guard.complete(idempotency_core::Answer::bytes("x")).await;
     assert!(matches!(recorded, Recorded::Lost));
+    assert_eq!(counted.calls(Operation::Complete), 0, "C62: after Lost no completion is sent");
     assert!(matches!(run_ok(&second, "k").await, Outcome::Replayed(Ok(2))));
 }
 
