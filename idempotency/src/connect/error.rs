@@ -31,7 +31,7 @@ pub enum ConnectError {
     /// A part of the URL is wrong.
     #[error("the store URL's {part} is refused: {problem}; allowed: {allowed}")]
     Part {
-        /// Which part: `host`, `parameter \`capacity\``.
+        /// Which part: the host, the path, a parameter.
         part: Cow<'static, str>,
         /// What is wrong with it.
         problem: &'static str,

@@ -3,6 +3,10 @@
 mod error;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg_attr(
+    not(feature = "memory"),
+    expect(dead_code, reason = "what a URL holds is only read for a store that is built in")
+)]
 mod store_url;
 
 pub use error::ConnectError;
