@@ -238,5 +238,8 @@ impl<'a> Header<'a> {
 }
 
 #[cfg(test)]
+#[path = "codec_fuzz.rs"]
+mod fuzz;
+#[cfg(test)]
 #[path = "codec_tests.rs"]
 mod tests;
