@@ -15,8 +15,8 @@ use crate::{
 
 /// The whole contract over a store that can only compare and swap.
 ///
-/// Each operation reads the record, lets [`machine`] decide, and puts the record back if nobody else
-/// did meanwhile; then again, at most 16 times, before it answers `Conflict`.
+/// Each operation reads the clock and then the record, lets [`machine`] decide, and puts the record
+/// back if nobody else did meanwhile; then again, at most 16 times, before it answers `Conflict`.
 #[derive(Clone, Debug)]
 pub struct CasStore<R> {
     records: R,
@@ -62,8 +62,8 @@ impl<R: RecordStore> CasStore<R> {
         let place = self.namespace.storage_key(key);
         self.within_timeout(operation, async {
             for round in 0..MAX_ROUNDS {
-                let (seen, record) = self.read(operation, &place).await?;
                 let now = self.now().await?;
+                let (seen, record) = self.read(operation, &place).await?;
                 let Decision { write, answer } = decide(record.as_ref(), now)?;
                 let Write::Put(record) = write else {
                     return Ok(answer);
@@ -101,6 +101,9 @@ impl<R: RecordStore> CasStore<R> {
         }
     }
 
+    /// Always asked for before the record is read: a deadline that is over by then was over when the
+    /// record was read. The other way round, a record that is renewed between the two would be judged
+    /// by its old deadline.
     async fn now(&self) -> Result<Now, StoreError> {
         let skew_bound = self.records.profile().skew_bound;
         Ok(Now {
@@ -159,8 +162,8 @@ impl<R: RecordStore> IdempotencyStore for CasStore<R> {
     async fn lookup(&self, key: &IdempotencyKey) -> Result<Option<Record>, StoreError> {
         let place = self.namespace.storage_key(key);
         self.within_timeout(Operation::Lookup, async {
-            let (_, record) = self.read(Operation::Lookup, &place).await?;
             let now = self.now().await?;
+            let (_, record) = self.read(Operation::Lookup, &place).await?;
             Ok(machine::lookup(record.as_ref(), now).cloned())
         })
         .await
@@ -170,3 +173,6 @@ impl<R: RecordStore> IdempotencyStore for CasStore<R> {
         self.records.profile()
     }
 }
+
+#[cfg(test)]
+mod tests;
