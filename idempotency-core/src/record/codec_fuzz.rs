@@ -4,6 +4,7 @@ use super::{
     tests::{forged, order_7, place},
     *,
 };
+use crate::testing::random_cases;
 
 fn any_record() -> impl Strategy<Value = Record> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from);
@@ -52,7 +53,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(random_cases(1_000))]
 
     #[test]
     fn a_record_comes_back_as_it_was(record in any_record(), key in "[^\\p{Cc}]{1,40}") {

@@ -9,21 +9,15 @@ use super::{
 };
 use crate::{
     ClaimOutcome, FinishOutcome, Release, ReleaseOutcome, RemoveOutcome, RenewOutcome,
-    SettleOutcome, State, Takeover, machine::lookup,
+    SettleOutcome, State, Takeover, machine::lookup, testing::random_cases,
 };
-
-/// `IDEMPOTENCY_TEST=full` runs twenty times as many programs.
-fn config() -> ProptestConfig {
-    let full = std::env::var("IDEMPOTENCY_TEST").is_ok_and(|value| value == "full");
-    ProptestConfig::with_cases(if full { 10_000 } else { 500 })
-}
 
 fn is_operator(ask: Ask) -> bool {
     matches!(ask, Ask::Settle { .. } | Ask::Remove { .. })
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(random_cases(500))]
 
     #[test]
     fn an_attempt_number_never_decreases_while_its_record_lives((skew, steps) in program()) {
