@@ -8,6 +8,8 @@ mod keyed_hash;
 pub mod machine;
 mod record;
 mod store;
+#[cfg(test)]
+mod testing;
 mod time;
 mod token;
 

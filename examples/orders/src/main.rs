@@ -44,7 +44,7 @@ async fn main() -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn input(file: Option<&str>) -> Result<Box<dyn BufRead>> {
+fn input(file: Option<&str>) -> Result<Box<dyn BufRead + Send>> {
     Ok(match file {
         None => Box::new(Cursor::new(include_str!("../sample.jsonl"))),
         Some("-") => Box::new(BufReader::new(io::stdin())),
@@ -55,7 +55,7 @@ fn input(file: Option<&str>) -> Result<Box<dyn BufRead>> {
 }
 
 /// Takes the lines one after the other, those marked as parallel beside the one before.
-async fn serve(shop: &Shop, input: Box<dyn BufRead>) -> Result<Report> {
+async fn serve(shop: &Shop, input: Box<dyn BufRead + Send>) -> Result<Report> {
     let mut report = Report::default();
     let mut running: Vec<(usize, tokio::task::JoinHandle<report::Row>)> = Vec::new();
     for (index, text) in input.lines().enumerate() {
