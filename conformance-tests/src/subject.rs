@@ -155,6 +155,14 @@ impl Subject {
         self.profile().time_step + self.profile().skew_bound
     }
 
+    /// How much later than that a real server may be before a case takes it as a fault.
+    pub(crate) fn patience(&self) -> Duration {
+        match self.clock {
+            Some(_) => Duration::from_millis(50),
+            None => PATIENCE,
+        }
+    }
+
     /// Long enough for a few operations to happen within, and still short to wait for.
     pub(crate) fn window(&self) -> Duration {
         match self.clock {
@@ -182,11 +190,11 @@ impl Subject {
     {
         let overdue = Halt::fail(
             what,
-            format!("soon, within {PATIENCE:?}"),
+            format!("soon, within {:?}", self.patience()),
             "nothing of it".to_owned(),
         );
         async move {
-            let deadline = self.now() + self.late() + PATIENCE;
+            let deadline = self.now() + self.late() + self.patience();
             loop {
                 if let Some(found) = look().await? {
                     return Ok(found);

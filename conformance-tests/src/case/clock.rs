@@ -114,7 +114,7 @@ pub(crate) async fn a_second_connection_takes_over_neither_early_nor_late(t: &Su
         let stranger = t.caller(&key).via(takes);
         while let ClaimOutcome::InProgress(_) = stranger.claim().await? {
             let waited = t.now() - sent;
-            let longest = t.window() + t.late() + Duration::from_secs(5);
+            let longest = t.window() + t.late() + t.patience();
             check(
                 "the lease",
                 "over soon after its end",

@@ -52,7 +52,7 @@ pub(crate) async fn an_abandoned_key_is_absent_after_its_retention(t: &Subject) 
 /// Polls from `since` on until lookup finds nothing, and fails when that is before `lives` is over.
 async fn lives(t: &Subject, key: &IdempotencyKey, since: Duration, lives: Duration) -> Verdict {
     while t.record(key).await?.is_some() {
-        let overdue = lives + t.late() + Duration::from_secs(5);
+        let overdue = lives + t.late() + t.patience();
         let age = t.now() - since;
         check(
             "the record",

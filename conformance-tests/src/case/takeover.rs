@@ -12,7 +12,7 @@ pub(crate) async fn a_lease_is_not_over_before_its_time(t: &Subject) -> Verdict 
     t.caller(&key).lease(t.window()).acquire().await?;
     let stranger = &t.caller(&key);
     while let ClaimOutcome::InProgress(_) = stranger.claim().await? {
-        let overdue = t.window() + t.late() + Duration::from_secs(5);
+        let overdue = t.window() + t.late() + t.patience();
         let waited = t.now() - sent;
         check(
             "the lease",

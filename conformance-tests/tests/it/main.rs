@@ -5,4 +5,6 @@ mod lab;
 #[cfg(test)]
 mod mutants;
 #[cfg(test)]
+mod net;
+#[cfg(test)]
 mod plain_map;

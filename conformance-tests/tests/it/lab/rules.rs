@@ -20,6 +20,8 @@ pub(crate) struct Rules {
     pub(crate) check_response: fn(&StoreProfile, &Bytes) -> Result<(), StoreError>,
     pub(crate) check_checkpoint: fn(&StoreProfile, Option<&Bytes>) -> Result<(), StoreError>,
     pub(crate) place: fn(&Namespace, &IdempotencyKey) -> String,
+    /// The key that a record names.
+    pub(crate) name: fn(&Namespace, &IdempotencyKey) -> StorageKey,
     pub(crate) read: fn(Operation, &Bytes, &StorageKey) -> Result<Option<Record>, StoreError>,
     /// The clock of the connection with this number.
     pub(crate) now: fn(Timestamp, usize) -> Timestamp,
@@ -63,6 +65,7 @@ impl Default for Rules {
             check_response: StoreProfile::check_response,
             check_checkpoint: StoreProfile::check_checkpoint,
             place: |namespace, key| namespace.storage_key(key).as_str().to_owned(),
+            name: Namespace::storage_key,
             read: |operation, stored, place| {
                 let record = Record::decode(stored, place);
                 let corrupt = |cause| StoreError::corrupt(operation, cause);

@@ -85,13 +85,15 @@ impl LabStore {
         };
         match stored {
             None => Ok(None),
-            Some(stored) => (self.rules.read)(operation, &stored, &self.namespace.storage_key(key)),
+            Some(stored) => {
+                (self.rules.read)(operation, &stored, &(self.rules.name)(&self.namespace, key))
+            }
         }
     }
 
     fn write(&self, key: &IdempotencyKey, record: &Record) {
         let place = (self.rules.place)(&self.namespace, key);
-        let value = record.encode(&self.namespace.storage_key(key));
+        let value = record.encode(&(self.rules.name)(&self.namespace, key));
         self.server.put(&place, Some(value));
     }
 
@@ -246,7 +248,7 @@ impl LabStore {
         let places = records.iter().filter(|(place, _)| place.starts_with(&ours));
         let judged = places.filter_map(|(place, stored)| {
             let key = idempotency_core::StorageKey::decode(place, &self.namespace)?;
-            let storage_key = self.namespace.storage_key(&key);
+            let storage_key = (self.rules.name)(&self.namespace, &key);
             match Record::decode(stored, &storage_key) {
                 Ok(record) if (self.rules.sweep)(&record, now) => {
                     Some((place.clone(), (self.rules.counts_as_abandoned)(&record)))
