@@ -8,10 +8,18 @@ mod keyed_hash;
 pub mod machine;
 mod record;
 mod store;
+#[cfg(test)]
+mod testing;
 mod time;
 mod token;
 
 pub use attempt_number::AttemptNumber;
+pub use executor::{
+    Answer, AnswerBody, AnswerError, Attempt, Begun, CheckpointError, ClaimGuard, Classify, Codec,
+    CodecError, ConfigError, Disposition, Error, Event, EventKind, Idempotency, IdempotencyBuilder,
+    Never, NotKept, NotKeptReason, Observer, OnDuplicate, OnStoreFailure, Outcome, Question,
+    Recorded, Recovery, Replayed, ResultPolicy, Settle, TracingObserver, Verdict,
+};
 pub use fingerprint::{Fingerprint, FingerprintBuilder, FingerprintError, FingerprintKey};
 pub use key::{IdempotencyKey, KeyDigest, KeyError, Namespace, NamespaceError, Scope, StorageKey};
 pub use record::{CorruptRecord, Record, ReleaseReason, State};
@@ -20,3 +28,4 @@ pub use time::{
     Clock, DurationError, Lease, ManualClock, Retention, Sleep, SystemClock, Timestamp,
 };
 pub use token::{ClaimToken, RandomSourceError};
+pub use tokio_util::sync::CancellationToken;

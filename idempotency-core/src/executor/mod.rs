@@ -1,1 +1,138 @@
+//! The executor: claims, keeps the claim alive, runs the work once and stores its answer.
 
+mod answer;
+mod attempt;
+mod begin;
+mod builder;
+mod call;
+mod codec;
+mod error;
+mod event;
+mod guard;
+mod heartbeat;
+mod held;
+mod outcome;
+mod policy;
+mod recovering;
+mod recovery;
+mod run;
+mod settings;
+mod shared;
+mod waiters;
+
+use std::sync::Arc;
+
+pub use answer::{Answer, AnswerBody, AnswerError, NotKeptReason};
+pub use attempt::Attempt;
+pub use builder::IdempotencyBuilder;
+pub use codec::{Codec, CodecError};
+pub use error::{CheckpointError, ConfigError, Error};
+pub use event::{Event, EventKind, Observer, TracingObserver};
+pub use guard::ClaimGuard;
+pub use outcome::{Begun, NotKept, Outcome, Recorded, Replayed};
+pub use policy::{Classify, Disposition, Never, ResultPolicy};
+pub use recovery::{Question, Recovery, Verdict};
+pub use settings::{OnDuplicate, OnStoreFailure};
+
+use self::{begin::Beginning, builder::Derived, settings::Settings, shared::Shared};
+use crate::{
+    fingerprint::Fingerprint,
+    key::IdempotencyKey,
+    store::{Connected, SeenClaim, SettleOutcome, Settlement},
+};
+
+/// Runs operations once per key.
+///
+/// Cheap to clone; clones share the store and the waiters. Needs a tokio runtime with time enabled:
+/// the heartbeat of a claim is a task of its own.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    shared: Shared,
+    settings: Arc<Settings>,
+    derived: Derived,
+}
+
+impl Idempotency {
+    /// An executor over `store` with safe settings: lease 30 s, retention 24 h, duplicates are
+    /// rejected while the first is running, no execution without the store.
+    pub fn new(store: impl Into<Connected>) -> Self {
+        let derived = Derived { heartbeat: true, store_timeout: true };
+        Self::from_parts(Shared::new(store.into()), Settings::default(), derived)
+    }
+
+    /// An executor with other settings.
+    pub fn builder(store: impl Into<Connected>) -> IdempotencyBuilder {
+        Self::new(store).to_builder()
+    }
+
+    /// Another executor over the same store, with these settings to start from: another retention
+    /// for another kind of operation. Waiters stay shared.
+    pub fn to_builder(&self) -> IdempotencyBuilder {
+        IdempotencyBuilder {
+            shared: self.shared.clone(),
+            settings: Settings::clone(&self.settings),
+            derived: self.derived,
+        }
+    }
+
+    fn from_parts(shared: Shared, settings: Settings, derived: Derived) -> Self {
+        Self { shared, settings: Arc::new(settings), derived }
+    }
+
+    /// Claims `key`, for work that is completed by hand.
+    ///
+    /// # Errors
+    /// The store could not answer, or a stored answer cannot be read. Nothing may run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the key claimed, unowned, for at most its lease; nothing runs
+    /// because of it.
+    pub async fn begin(
+        &self,
+        key: &IdempotencyKey,
+        fingerprint: Fingerprint,
+    ) -> Result<Begun, Error> {
+        Beginning::new(self, key, fingerprint)?.run().await
+    }
+
+    /// Declares the outcome of an abandoned attempt, after looking into it. `seen` comes from
+    /// [`lookup`](crate::IdempotencyStore::lookup) or a list.
+    ///
+    /// # Errors
+    /// The store could not answer, or has no operator's verbs.
+    pub async fn settle(
+        &self,
+        key: &IdempotencyKey,
+        seen: SeenClaim,
+        settlement: Settle,
+    ) -> Result<SettleOutcome, Error> {
+        let admin = self.shared.connected.admin().ok_or(Error::NoAdmin)?;
+        let settlement = match settlement {
+            Settle::Happened(answer) => Settlement::Completed {
+                response: answer.as_stored().clone(),
+                retention: self.settings.retention,
+            },
+            Settle::Failed => Settlement::Failed,
+            Settle::NotStarted => Settlement::NotStarted,
+        };
+        let outcome = admin.settle(key, seen, settlement).await?;
+        self.shared.waiters.wake(key);
+        Ok(outcome)
+    }
+
+    /// The store and what else it can do.
+    pub const fn connected(&self) -> &Connected {
+        &self.shared.connected
+    }
+}
+
+/// What an operator declares of an abandoned attempt.
+#[derive(Clone, Debug)]
+pub enum Settle {
+    /// It happened: every retry gets this answer.
+    Happened(Answer),
+    /// It is known not to have happened: the next claim executes as the next attempt.
+    Failed,
+    /// No attempt ever began: the key is unused again.
+    NotStarted,
+}

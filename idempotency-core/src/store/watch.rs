@@ -18,7 +18,9 @@ pub trait Watch: Debug + Send + Sync {
 /// A key that is being watched; dropping it ends that.
 #[async_trait]
 pub trait Watching: Debug + Send {
-    /// Ends when the key may have changed since the last call, or when the store can no longer tell.
-    /// Cancel safe: a change is not missed.
-    async fn changed(&mut self);
+    /// Ends when the key may have changed since the last call. Cancel safe: a change is not missed.
+    ///
+    /// # Errors
+    /// The store can no longer tell: watch again, or fall back to polling.
+    async fn changed(&mut self) -> Result<(), StoreError>;
 }

@@ -1,0 +1,203 @@
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Answer, Attempt, EventKind, NotKeptReason, Recorded,
+    attempt::Inner,
+    call::{Answered, Call},
+    heartbeat::Heartbeat,
+    held::Held,
+    settings::Settings,
+};
+use crate::{
+    attempt_number::AttemptNumber,
+    fingerprint::Fingerprint,
+    key::IdempotencyKey,
+    store::{
+        CompleteRequest, ErrorKind, FinishOutcome, Operation, Release, ReleaseOutcome,
+        ReleaseRequest, StoreError,
+    },
+};
+
+/// The right to execute, kept alive by a heartbeat until it is completed or released.
+///
+/// Dropping it frees nothing: the work may have happened, so the claim is left to its lease, and the
+/// next attempt is told that it is not the first.
+#[derive(Debug)]
+#[must_use = "complete or release it; a dropped guard leaves its key to the lease"]
+pub struct ClaimGuard {
+    attempt: Attempt,
+    /// None: without protection.
+    claim: Option<Box<Claim>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) held: Held,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) settings: Arc<Settings>,
+    /// None once it is stopped.
+    pub(super) heartbeat: Option<Heartbeat>,
+    /// Whether the store was told how the work ended, or could not be told.
+    pub(super) settled: bool,
+}
+
+impl ClaimGuard {
+    pub(super) fn protected(attempt: Attempt, claim: Claim) -> Self {
+        Self { attempt, claim: Some(Box::new(claim)) }
+    }
+
+    pub(super) fn unprotected(key: IdempotencyKey) -> Self {
+        let attempt = Attempt::new(Inner {
+            key,
+            number: AttemptNumber::FIRST,
+            checkpoint: None,
+            first_attempt_ago: Duration::ZERO,
+            lost: CancellationToken::new(),
+            checkpoints: None,
+        });
+        Self { attempt, claim: None }
+    }
+
+    /// What the work needs to know.
+    pub const fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    /// Stores the answer. Tries until the lease ends, and once in any case.
+    ///
+    /// An answer that is too large for the store is replaced by the fact that it was not kept, so
+    /// that a retry does not run again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the answer stored or not; the key is never freed by it.
+    pub async fn complete(mut self, answer: Answer) -> Recorded {
+        let Some(mut claim) = self.claim.take() else {
+            return Recorded::Unprotected;
+        };
+        claim.stop_heartbeat().await;
+        if claim.held.lease_state.refused.is_cancelled() {
+            return Recorded::Lost;
+        }
+        let recorded = claim.record(answer).await;
+        match &recorded {
+            Recorded::Stored | Recorded::Unprotected => claim.held.observe(EventKind::Completed),
+            Recorded::NotKept => claim.held.observe(EventKind::NotKept),
+            Recorded::Restored => claim.held.observe(EventKind::Restored),
+            Recorded::Lost => claim.held.lose(),
+            Recorded::Unrecorded(_) => claim.held.observe(EventKind::Unrecorded),
+        }
+        claim.settled = true;
+        claim.held.shared.waiters.wake(&claim.held.key);
+        recorded
+    }
+
+    /// Gives the key back without an answer, with what is known of the work.
+    ///
+    /// # Errors
+    /// The store did not answer: the key may be held until the lease ends.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the key released or held until its lease ends.
+    pub async fn release(mut self, release: Release) -> Result<ReleaseOutcome, StoreError> {
+        let Some(mut claim) = self.claim.take() else {
+            return Ok(ReleaseOutcome::Released);
+        };
+        claim.stop_heartbeat().await;
+        if claim.held.lease_state.refused.is_cancelled() {
+            return Ok(ReleaseOutcome::Lost);
+        }
+        let released = claim.give_back(release).await;
+        match &released {
+            Ok(ReleaseOutcome::Released) => claim.held.observe(EventKind::Released(release)),
+            Ok(ReleaseOutcome::Lost) => claim.held.lose(),
+            Err(_) => claim.held.observe(EventKind::ReleaseFailed(release)),
+        }
+        claim.settled = true;
+        claim.held.shared.waiters.wake(&claim.held.key);
+        released
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.settled && !self.held.lease_state.refused.is_cancelled() {
+            self.held.observe(EventKind::Dropped);
+        }
+    }
+}
+
+impl Claim {
+    async fn stop_heartbeat(&mut self) {
+        if let Some(heartbeat) = self.heartbeat.take() {
+            heartbeat.stop().await;
+        }
+    }
+
+    async fn record(&self, answer: Answer) -> Recorded {
+        let limit = self.held.shared.store.profile().max_response_bytes;
+        let kept = answer.as_stored().len() <= limit && !answer.is_not_kept();
+        let answer = if answer.as_stored().len() > limit {
+            Answer::not_kept(NotKeptReason::TooLarge)
+        } else {
+            answer
+        };
+        match self.send(&answer).await {
+            Ok(FinishOutcome::Done) if kept => Recorded::Stored,
+            Ok(FinishOutcome::Done) => Recorded::NotKept,
+            Ok(FinishOutcome::Restored) => Recorded::Restored,
+            Ok(FinishOutcome::Lost) => Recorded::Lost,
+            Err(error) if error.kind() == ErrorKind::TooLarge => {
+                // the store counts otherwise than its profile says
+                match self.send(&Answer::not_kept(NotKeptReason::TooLarge)).await {
+                    Ok(FinishOutcome::Done | FinishOutcome::Restored) => Recorded::NotKept,
+                    Ok(FinishOutcome::Lost) => Recorded::Lost,
+                    Err(error) => Recorded::Unrecorded(error),
+                }
+            }
+            Err(error) => Recorded::Unrecorded(error),
+        }
+    }
+
+    async fn send(&self, answer: &Answer) -> Result<FinishOutcome, StoreError> {
+        let held = &self.held;
+        let request = CompleteRequest {
+            key: &held.key,
+            token: held.token,
+            attempt: held.attempt,
+            fingerprint: self.fingerprint,
+            response: answer.as_stored().clone(),
+            retention: self.settings.retention,
+        };
+        let again = |error: &StoreError| {
+            error.is_transient()
+                || matches!(
+                    error.kind(),
+                    ErrorKind::Full | ErrorKind::Denied | ErrorKind::Unexpected
+                )
+        };
+        let call = self.call(Operation::Complete, held.lease_state.deadline(), again);
+        call.run(|| held.shared.store.complete(request.clone())).await.map(|a| a.answer)
+    }
+
+    async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
+        let held = &self.held;
+        let request =
+            ReleaseRequest { key: &held.key, token: held.token, attempt: held.attempt, release };
+        let until = held.shared.clock.monotonic().saturating_add(self.settings.store_deadline);
+        let call = self.call(Operation::Release, until, StoreError::is_transient);
+        let Answered { answer, .. } = call.run(|| held.shared.store.release(request)).await?;
+        Ok(answer)
+    }
+
+    fn call(
+        &self,
+        operation: Operation,
+        until: Duration,
+        again: fn(&StoreError) -> bool,
+    ) -> Call<'_> {
+        let timeout = self.settings.store_timeout;
+        Call { shared: &self.held.shared, key: &self.held.key, operation, timeout, until, again }
+    }
+}
