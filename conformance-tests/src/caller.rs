@@ -36,11 +36,7 @@ pub(crate) struct Renewal {
 
 impl Renewal {
     pub(crate) const fn number(sequence: u64) -> Self {
-        Self {
-            sequence,
-            lease: LONG,
-            checkpoint: None,
-        }
+        Self { sequence, lease: LONG, checkpoint: None }
     }
 
     pub(crate) fn lease(self, lease: Duration) -> Self {
@@ -82,10 +78,7 @@ impl Caller {
     }
 
     pub(crate) fn refusing(self) -> Self {
-        Self {
-            takeover: Takeover::Refuse,
-            ..self
-        }
+        Self { takeover: Takeover::Refuse, ..self }
     }
 
     pub(crate) fn asking(self, request: &str) -> Self {
@@ -93,10 +86,7 @@ impl Caller {
     }
 
     pub(crate) fn with_fingerprint(self, fingerprint: Fingerprint) -> Self {
-        Self {
-            fingerprint,
-            ..self
-        }
+        Self { fingerprint, ..self }
     }
 
     pub(crate) fn as_attempt(self, attempt: AttemptNumber) -> Self {
@@ -152,12 +142,8 @@ impl Caller {
     }
 
     pub(crate) async fn try_release(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
-        let request = ReleaseRequest {
-            key: &self.key,
-            token: self.token,
-            attempt: self.attempt,
-            release,
-        };
+        let request =
+            ReleaseRequest { key: &self.key, token: self.token, attempt: self.attempt, release };
         self.store.release(request).await
     }
 

@@ -60,10 +60,14 @@ clauses! {
     C41 "checkpoints are limited, and what the limits allow fits"
     C45 "a dropped future leaves an allowed state and a working store"
     C46 "a claim that nobody listens to holds for at most its lease"
+    C47 "tokens are random, one an attempt, never used again"
     C50 "an error says what may have happened, and every operation may be repeated, also late"
     C51 "every operation ends in time"
     C55 "a sweep removes only what is past its retention, in bounded batches"
     C60 "the history of a key is linearizable"
+    C61 "work starts only while its lease lasts"
+    C62 "one renewal at a time, none beside a completion, no completion after lost"
+    C63 "a recovery verdict counts only for the attempt it judged"
 }
 
 impl fmt::Display for Clause {
@@ -77,11 +81,7 @@ impl FromStr for Clause {
 
     fn from_str(id: &str) -> Result<Self, UnknownClause> {
         let same = |clause: &&Self| clause.id().eq_ignore_ascii_case(id);
-        Self::ALL
-            .iter()
-            .find(same)
-            .copied()
-            .ok_or_else(|| UnknownClause(id.to_owned()))
+        Self::ALL.iter().find(same).copied().ok_or_else(|| UnknownClause(id.to_owned()))
     }
 }
 

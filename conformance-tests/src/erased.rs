@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use async_trait::async_trait;
-use idempotency_core::{Connected, IdempotencyKey, Namespace, StoreProfile};
+use idempotency_core::{Connected, IdempotencyBuilder, IdempotencyKey, Namespace, StoreProfile};
 
 use crate::harness::{Fixture, Harness, HarnessError, Hook, RawRecord, Written};
 
@@ -27,6 +27,7 @@ pub(crate) trait ErasedHarness: Send + Sync {
         address: SocketAddr,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError>;
+    fn executor(&self, store: Connected) -> IdempotencyBuilder;
 }
 
 #[async_trait]
@@ -81,5 +82,9 @@ impl<H: Harness> ErasedHarness for H {
     ) -> Result<Option<Connected>, HarnessError> {
         let store = Harness::connect_through(self, address, namespace).await?;
         Ok(store.map(Into::into))
+    }
+
+    fn executor(&self, store: Connected) -> IdempotencyBuilder {
+        Harness::executor(self, store)
     }
 }

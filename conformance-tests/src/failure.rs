@@ -32,12 +32,7 @@ impl Failure {
 /// `what: expected this, got that (file:line of the case)`
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            what,
-            expected,
-            got,
-            at,
-        } = self;
+        let Self { what, expected, got, at } = self;
         let (file, line) = (at.file(), at.line());
         let file = file.rsplit_once("src/").map_or(file, |(_, file)| file);
         write!(f, "{what}: expected {expected}, got {got} ({file}:{line})")
@@ -90,11 +85,7 @@ pub(crate) fn same<T: PartialEq + fmt::Debug>(what: &str, got: &T, expected: &T)
     if got == expected {
         return Ok(());
     }
-    Err(Halt::fail(
-        what,
-        format!("{expected:?}"),
-        format!("{got:?}"),
-    ))
+    Err(Halt::fail(what, format!("{expected:?}"), format!("{got:?}")))
 }
 
 /// What a check came to: true is good.

@@ -1,6 +1,9 @@
 use std::{any::Any, fmt, future::Future, net::SocketAddr, time::Duration};
 
-use idempotency_core::{Connected, IdempotencyKey, ManualClock, Namespace, StoreProfile};
+use idempotency_core::{
+    Connected, Idempotency, IdempotencyBuilder, IdempotencyKey, ManualClock, Namespace,
+    StoreProfile,
+};
 
 /// Why a harness could not do its part. `?` makes one from any error.
 pub type HarnessError = Box<dyn std::error::Error + Send + Sync>;
@@ -81,6 +84,12 @@ pub trait Harness: Send + Sync + 'static {
         let _ = (address, namespace);
         std::future::ready(Ok(None))
     }
+
+    /// The executor that the cases of C47 and C61 to C63 drive, over a scripted store of the suite's
+    /// own. Override it to put something of your own between the two.
+    fn executor(&self, store: Connected) -> IdempotencyBuilder {
+        Idempotency::builder(store)
+    }
 }
 
 /// A store for one case.
@@ -94,30 +103,19 @@ pub struct Fixture<S> {
 impl<S> Fixture<S> {
     /// `store`, whose records live in `namespace`.
     pub fn new(store: S, namespace: Namespace) -> Self {
-        Self {
-            store,
-            namespace,
-            clock: None,
-            guard: None,
-        }
+        Self { store, namespace, clock: None, guard: None }
     }
 
     /// The clock that the store decides by, for a suite that never waits.
     #[must_use]
     pub fn clock(self, clock: ManualClock) -> Self {
-        Self {
-            clock: Some(clock),
-            ..self
-        }
+        Self { clock: Some(clock), ..self }
     }
 
     /// Dropped when the case is over: a directory, a process, whatever has to be cleaned up.
     #[must_use]
     pub fn guard(self, guard: impl Any + Send + Sync) -> Self {
-        Self {
-            guard: Some(Box::new(guard)),
-            ..self
-        }
+        Self { guard: Some(Box::new(guard)), ..self }
     }
 }
 

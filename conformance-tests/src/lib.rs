@@ -11,6 +11,7 @@ mod macros;
 mod progress;
 mod proxy;
 mod report;
+mod script;
 mod subject;
 mod suite;
 

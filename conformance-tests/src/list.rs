@@ -205,6 +205,27 @@ macro_rules! __for_each_case {
             whoever_is_answered_is_seen_by_all: C60,
             whoever_is_answered_is_seen_through_other_connections: C60,
         }
+        executor {
+            every_attempt_has_a_token_of_its_own: C47,
+            tokens_do_not_follow_from_the_request: C47,
+            a_repeated_try_has_the_same_token: C47,
+            a_token_that_was_given_back_is_never_used_again: C47,
+            a_lease_that_is_nearly_over_is_renewed_before_work_starts: C61,
+            work_does_not_start_under_a_claim_that_is_lost: C61,
+            the_work_is_told_no_later_than_its_lease_ends: C61,
+            at_most_one_renewal_is_on_its_way: C62,
+            no_renewal_is_beside_a_completion: C62,
+            no_renewal_is_beside_a_release: C62,
+            nothing_is_completed_after_lost: C62,
+            tries_of_a_completion_stop_when_the_lease_ends: C62,
+        }
+        recovery {
+            a_verdict_on_the_last_attempt_counts: C63,
+            what_happened_is_replayed_and_not_done_again: C63,
+            a_verdict_on_an_earlier_attempt_does_not_count: C63,
+            the_second_question_is_asked_while_the_claim_is_held: C63,
+            nothing_runs_while_nobody_can_tell: C63,
+        }
     } };
 }
 
@@ -264,10 +285,7 @@ __for_each_case! { listing {} }
 const _: () = {
     let mut clause = 0;
     while clause < Clause::ALL.len() {
-        assert!(
-            is_shown(Clause::ALL[clause]),
-            "a clause of the contract has no case"
-        );
+        assert!(is_shown(Clause::ALL[clause]), "a clause of the contract has no case");
         clause += 1;
     }
 };

@@ -7,11 +7,8 @@ pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     pub(crate) fn of(cases: usize, shown: bool) -> Self {
-        let target = if shown {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target =
+            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(cases as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}") {
             bar.set_style(style);

@@ -55,11 +55,7 @@ impl FaultProxy {
         let address = listener.local_addr()?;
         let fault = watch::Sender::new(Fault::None);
         let accepting = tokio::spawn(accept(listener, server, fault.clone()));
-        Ok(Self {
-            address,
-            fault,
-            accepting,
-        })
+        Ok(Self { address, fault, accepting })
     }
 
     /// Where it listens.

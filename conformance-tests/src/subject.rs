@@ -54,10 +54,8 @@ impl Subject {
         seed: u64,
         effort: Effort,
     ) -> Verdict<Self> {
-        let fixture = harness
-            .fresh()
-            .await
-            .map_err(|error| Halt::harness("a fresh store", &error))?;
+        let fixture =
+            harness.fresh().await.map_err(|error| Halt::harness("a fresh store", &error))?;
         Ok(Self {
             harness,
             store: fixture.store.store(),
@@ -74,6 +72,10 @@ impl Subject {
     /// Another fresh store of the same harness, in a namespace of its own.
     pub(crate) async fn sibling(&self) -> Verdict<Self> {
         Self::fresh(Arc::clone(&self.harness), self.number(), self.effort).await
+    }
+
+    pub(crate) fn harness(&self) -> Arc<dyn ErasedHarness> {
+        Arc::clone(&self.harness)
     }
 
     pub(crate) fn store(&self) -> Arc<dyn IdempotencyStore> {
@@ -135,9 +137,7 @@ impl Subject {
 
     /// Time on the store's clock, since an origin of its own.
     pub(crate) fn now(&self) -> Duration {
-        self.clock
-            .as_ref()
-            .map_or_else(|| self.real.monotonic(), Clock::monotonic)
+        self.clock.as_ref().map_or_else(|| self.real.monotonic(), Clock::monotonic)
     }
 
     pub(crate) async fn elapse(&self, duration: Duration) {
@@ -173,8 +173,7 @@ impl Subject {
 
     /// Waits until a deadline of `duration` from now is over, and then a little.
     pub(crate) async fn wait_out(&self, duration: Duration) {
-        self.elapse(duration + self.late() + Duration::from_millis(1))
-            .await;
+        self.elapse(duration + self.late() + Duration::from_millis(1)).await;
     }
 
     /// Polls until `look` finds something; fails when it should have long ago.
@@ -253,18 +252,16 @@ impl Subject {
         let written = self.harness.write_raw(&self.namespace, key, raw).await;
         match written.map_err(|error| Halt::harness("a raw write", &error))? {
             Some(Written::Done) => Ok(()),
-            Some(Written::Impossible) => Err(Halt::Skip(format!(
-                "nobody can put {raw:?} into this store"
-            ))),
+            Some(Written::Impossible) => {
+                Err(Halt::Skip(format!("nobody can put {raw:?} into this store")))
+            }
             None => Err(self.needs(Hook::RawWrite)),
         }
     }
 
     /// The server's address.
     pub(crate) fn server(&self) -> Verdict<std::net::SocketAddr> {
-        self.harness
-            .server()
-            .ok_or_else(|| self.needs(Hook::Server))
+        self.harness.server().ok_or_else(|| self.needs(Hook::Server))
     }
 
     pub(crate) async fn through(
@@ -273,21 +270,15 @@ impl Subject {
     ) -> Verdict<Arc<dyn IdempotencyStore>> {
         let connected = self.harness.connect_through(address, &self.namespace).await;
         let connected = connected.map_err(|e| Halt::harness("a proxied connection", &e))?;
-        connected
-            .map(|connected| connected.store())
-            .ok_or_else(|| self.needs(Hook::Server))
+        connected.map(|connected| connected.store()).ok_or_else(|| self.needs(Hook::Server))
     }
 
     pub(crate) fn sweep(&self) -> Verdict<Arc<dyn Sweep>> {
-        self.connected
-            .sweep()
-            .ok_or_else(|| Halt::Skip("the store has no Sweep".to_owned()))
+        self.connected.sweep().ok_or_else(|| Halt::Skip("the store has no Sweep".to_owned()))
     }
 
     pub(crate) fn watch(&self) -> Verdict<Arc<dyn Watch>> {
-        self.connected
-            .watch()
-            .ok_or_else(|| Halt::Skip("the store has no Watch".to_owned()))
+        self.connected.watch().ok_or_else(|| Halt::Skip("the store has no Watch".to_owned()))
     }
 }
 

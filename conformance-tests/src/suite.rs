@@ -63,42 +63,27 @@ impl Suite {
 
     /// Five times as many rounds.
     pub fn thorough(self) -> Self {
-        Self {
-            effort: Effort::Thorough,
-            ..self
-        }
+        Self { effort: Effort::Thorough, ..self }
     }
 
     /// A tenth of the rounds: enough to try out a harness, too few to prove a store.
     pub fn quick(self) -> Self {
-        Self {
-            effort: Effort::Quick,
-            ..self
-        }
+        Self { effort: Effort::Quick, ..self }
     }
 
     /// At most so many cases at a time; one where the harness moves a clock that all cases share.
     pub fn parallel(self, cases: usize) -> Self {
-        Self {
-            parallel: cases.max(1),
-            ..self
-        }
+        Self { parallel: cases.max(1), ..self }
     }
 
     /// Shows a progress bar on the standard error, when that is a terminal.
     pub fn progress(self) -> Self {
-        Self {
-            progress: true,
-            ..self
-        }
+        Self { progress: true, ..self }
     }
 
     /// Runs every case to its end, whatever the others come to.
     pub async fn run(&self) -> Report {
-        let cases: Vec<_> = CASES
-            .iter()
-            .filter(|case| case.matches(&self.filter))
-            .collect();
+        let cases: Vec<_> = CASES.iter().filter(|case| case.matches(&self.filter)).collect();
         let progress = Progress::of(cases.len(), self.progress);
         let reports = stream::iter(cases).map(|case| async {
             let report = self.run_case(*case).await;
@@ -107,11 +92,7 @@ impl Suite {
         });
         // in the order of the list, whichever ends first
         let cases = reports.buffered(self.parallel).collect().await;
-        Report {
-            store: self.harness.profile().name.to_owned(),
-            seed: self.seed,
-            cases,
-        }
+        Report { store: self.harness.profile().name.to_owned(), seed: self.seed, cases }
     }
 
     async fn run_case(&self, case: Case) -> CaseReport {
@@ -153,25 +134,17 @@ async fn isolated(
     }));
     match work.await {
         Ok(Ok(verdict)) => verdict,
-        Ok(Err(_)) => Err(Halt::fail(
-            "the case",
-            format!("an end within {LONGEST_CASE:?}"),
-            "none",
-        )),
-        Err(panic) => Err(Halt::fail(
-            "the store or its harness",
-            "no panic",
-            panic.to_string(),
-        )),
+        Ok(Err(_)) => {
+            Err(Halt::fail("the case", format!("an end within {LONGEST_CASE:?}"), "none"))
+        }
+        Err(panic) => Err(Halt::fail("the store or its harness", "no panic", panic.to_string())),
     }
 }
 
 /// Another seed for each case, the same in every run.
 fn seed_of(case: Case, seed: u64) -> u64 {
     let name = case.name().bytes();
-    name.fold(seed, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    name.fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// What [`conformance_tests!`](crate::conformance_tests) puts into each `#[test]`.
@@ -180,10 +153,8 @@ fn seed_of(case: Case, seed: u64) -> u64 {
 /// The case failed: that is how a test says so.
 #[doc(hidden)]
 pub fn __run_test(name: &str, harness: impl Harness) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let report = match runtime {
         Ok(runtime) => runtime.block_on(Suite::new(harness).exactly(name)),
         Err(error) => panic!("no runtime for the test: {error}"),

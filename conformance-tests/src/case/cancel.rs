@@ -36,10 +36,7 @@ fn cut_off<'a, T>(
     polls: usize,
     future: impl Future<Output = Verdict<T>> + Send + 'a,
 ) -> CutOff<'a, Verdict<T>> {
-    CutOff {
-        future: Box::pin(future),
-        polls_left: polls,
-    }
+    CutOff { future: Box::pin(future), polls_left: polls }
 }
 
 /// No store has that many await points in one operation.
@@ -50,32 +47,18 @@ async fn still_works(t: &Subject) -> Verdict {
     let life = async {
         let owner = t.holder(&t.key()?).await?;
         owner.held(Renewal::number(1)).await?;
-        same(
-            "complete",
-            &owner.complete("answer").await?,
-            &FinishOutcome::Done,
-        )?;
+        same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
         owner.replayed().await.map(drop)
     };
     let what = "the store after a dropped future";
     let stuck = |_| Err(Halt::fail(what, "an answer within 10 s", "none"));
-    tokio::time::timeout(Duration::from_secs(10), life)
-        .await
-        .unwrap_or_else(stuck)
+    tokio::time::timeout(Duration::from_secs(10), life).await.unwrap_or_else(stuck)
 }
 
 /// The operation again, as its caller would repeat it: it must end.
 async fn again<T>(work: impl Future<Output = Verdict<T>>) -> Verdict<T> {
-    let stuck = |_| {
-        Err(Halt::fail(
-            "the operation again",
-            "an answer within 10 s",
-            "none",
-        ))
-    };
-    tokio::time::timeout(Duration::from_secs(10), work)
-        .await
-        .unwrap_or_else(stuck)
+    let stuck = |_| Err(Halt::fail("the operation again", "an answer within 10 s", "none"));
+    tokio::time::timeout(Duration::from_secs(10), work).await.unwrap_or_else(stuck)
 }
 
 pub(crate) async fn a_dropped_claim_leaves_the_key_claimable_by_its_token(t: &Subject) -> Verdict {
@@ -84,11 +67,7 @@ pub(crate) async fn a_dropped_claim_leaves_the_key_claimable_by_its_token(t: &Su
         let done = cut_off(polls, caller.claim()).await.transpose()?;
         let acquired = again(caller.acquired()).await?;
         same("the attempt", &acquired.attempt.get(), &1)?;
-        same(
-            "complete",
-            &again(caller.complete("x")).await?,
-            &FinishOutcome::Done,
-        )?;
+        same("complete", &again(caller.complete("x")).await?, &FinishOutcome::Done)?;
         still_works(t).await?;
         if done.is_some() {
             return Ok(());
@@ -98,11 +77,7 @@ pub(crate) async fn a_dropped_claim_leaves_the_key_claimable_by_its_token(t: &Su
 }
 
 fn endless() -> Halt {
-    Halt::fail(
-        "an operation",
-        "to end",
-        format!("{MOST_POLLS} await points"),
-    )
+    Halt::fail("an operation", "to end", format!("{MOST_POLLS} await points"))
 }
 
 pub(crate) async fn a_dropped_completion_can_be_repeated(t: &Subject) -> Verdict {
@@ -111,22 +86,9 @@ pub(crate) async fn a_dropped_completion_can_be_repeated(t: &Subject) -> Verdict
         let done = cut_off(polls, owner.complete("answer")).await.transpose()?;
         let seen = again(t.caller(&owner.key).claim()).await?;
         let allowed = matches!(seen, ClaimOutcome::InProgress(_) | ClaimOutcome::Replay(_));
-        check(
-            "a claim meanwhile",
-            "InProgress or Replay",
-            Holds(allowed),
-            seen,
-        )?;
-        same(
-            "complete",
-            &again(owner.complete("answer")).await?,
-            &FinishOutcome::Done,
-        )?;
-        same(
-            "the response",
-            &&owner.replayed().await?.response[..],
-            &&b"answer"[..],
-        )?;
+        check("a claim meanwhile", "InProgress or Replay", Holds(allowed), seen)?;
+        same("complete", &again(owner.complete("answer")).await?, &FinishOutcome::Done)?;
+        same("the response", &&owner.replayed().await?.response[..], &&b"answer"[..])?;
         still_works(t).await?;
         if done.is_some() {
             return Ok(());
@@ -139,16 +101,10 @@ pub(crate) async fn a_dropped_renewal_can_be_repeated(t: &Subject) -> Verdict {
     for polls in 0..MOST_POLLS {
         let owner = t.holder(&t.key()?).await?;
         let renewal = Renewal::number(1).leaving("left");
-        let done = cut_off(polls, owner.held(renewal.clone()))
-            .await
-            .transpose()?;
+        let done = cut_off(polls, owner.held(renewal.clone())).await.transpose()?;
         again(owner.held(renewal)).await?;
         let record = held_record(t, &owner.key).await?;
-        same(
-            "the checkpoint",
-            &checkpoint_of(&record),
-            &Some(&b"left"[..]),
-        )?;
+        same("the checkpoint", &checkpoint_of(&record), &Some(&b"left"[..]))?;
         still_works(t).await?;
         if done.is_some() {
             return Ok(());
@@ -160,9 +116,7 @@ pub(crate) async fn a_dropped_renewal_can_be_repeated(t: &Subject) -> Verdict {
 pub(crate) async fn a_dropped_release_can_be_repeated(t: &Subject) -> Verdict {
     for polls in 0..MOST_POLLS {
         let owner = t.holder(&t.key()?).await?;
-        let done = cut_off(polls, owner.release(Release::Failed))
-            .await
-            .transpose()?;
+        let done = cut_off(polls, owner.release(Release::Failed)).await.transpose()?;
         let released = again(owner.release(Release::Failed)).await?;
         same("release", &released, &ReleaseOutcome::Released)?;
         let next = again(t.caller(&owner.key).acquired()).await?;
@@ -206,12 +160,7 @@ pub(crate) async fn a_late_claim_holds_for_its_own_lease_only(t: &Subject) -> Ve
     let running = t.caller(&key).claim().await?;
     if let ClaimOutcome::InProgress(running) = running {
         let longest = t.window() + t.late();
-        between(
-            "its lease",
-            running.lease_remaining,
-            Duration::ZERO,
-            longest,
-        )?;
+        between("its lease", running.lease_remaining, Duration::ZERO, longest)?;
     }
     t.until_abandoned(&key, t.window()).await?;
     t.holder(&key).await.map(drop)

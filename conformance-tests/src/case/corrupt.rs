@@ -25,16 +25,8 @@ async fn everything_is_refused(t: &Subject, owner: &Caller) -> Verdict {
         refused("lookup", owner.store.lookup(&owner.key).await)?;
         for caller in [owner, &t.caller(&owner.key), &another_request] {
             refused("claim", caller.try_claim().await?)?;
-            refused(
-                "claim, refusing",
-                caller.clone().refusing().try_claim().await?,
-            )?;
-            refused(
-                "renew",
-                caller
-                    .try_renew(Renewal::number(9).leaving("wrong"))
-                    .await?,
-            )?;
+            refused("claim, refusing", caller.clone().refusing().try_claim().await?)?;
+            refused("renew", caller.try_renew(Renewal::number(9).leaving("wrong")).await?)?;
             refused("complete", caller.try_complete("wrong").await?)?;
             for release in [Release::NotStarted, Release::Failed, Release::Unknown] {
                 refused("release", caller.try_release(release).await)?;
@@ -47,11 +39,7 @@ async fn everything_is_refused(t: &Subject, owner: &Caller) -> Verdict {
 async fn damaged(t: &Subject, raw: RawRecord<'_>) -> Verdict {
     let in_progress = t.holder(&t.key()?).await?;
     let completed = t.holder(&t.key()?).await?;
-    same(
-        "complete",
-        &completed.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &completed.complete("answer").await?, &FinishOutcome::Done)?;
     for owner in [in_progress, completed] {
         t.write_raw(&owner.key, raw).await?;
         everything_is_refused(t, &owner).await?;
@@ -104,9 +92,7 @@ pub(crate) async fn what_cannot_be_read_is_not_swept(t: &Subject) -> Verdict {
     let batch = NonZeroU32::new(100).unwrap_or(NonZeroU32::MIN);
     for _ in 0..3 {
         let report = sweep.sweep(batch).await;
-        report
-            .map(drop)
-            .map_err(|error| Halt::error("sweep", &error))?;
+        report.map(drop).map_err(|error| Halt::error("sweep", &error))?;
     }
     for owner in damaged {
         everything_is_refused(t, &owner).await?;
@@ -118,25 +104,15 @@ pub(crate) async fn what_cannot_be_read_is_not_swept(t: &Subject) -> Verdict {
 pub(crate) async fn the_record_of_another_key_is_refused(t: &Subject) -> Verdict {
     let (other, owner) = (t.holder(&t.key()?).await?, t.holder(&t.key()?).await?);
     let before = t.record(&other.key).await?;
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
-    t.write_raw(&owner.key, RawRecord::RecordOf(&other.key))
-        .await?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
+    t.write_raw(&owner.key, RawRecord::RecordOf(&other.key)).await?;
     everything_is_refused(t, &owner).await?;
     same("the other record", &t.record(&other.key).await?, &before)
 }
 
 pub(crate) async fn the_answer_of_another_key_is_never_replayed(t: &Subject) -> Verdict {
     let (other, newcomer) = (t.holder(&t.key()?).await?, t.caller(&t.key()?));
-    same(
-        "complete",
-        &other.complete("private").await?,
-        &FinishOutcome::Done,
-    )?;
-    t.write_raw(&newcomer.key, RawRecord::RecordOf(&other.key))
-        .await?;
+    same("complete", &other.complete("private").await?, &FinishOutcome::Done)?;
+    t.write_raw(&newcomer.key, RawRecord::RecordOf(&other.key)).await?;
     everything_is_refused(t, &newcomer).await
 }

@@ -31,11 +31,7 @@ pub(crate) async fn mismatch_when_abandoned(t: &Subject) -> Verdict {
 
 async fn mismatch_when_released(t: &Subject, release: Release) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    same(
-        "release",
-        &owner.release(release).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &owner.release(release).await?, &ReleaseOutcome::Released)?;
     refuses_another_request(t, &owner).await
 }
 
@@ -49,22 +45,14 @@ pub(crate) async fn mismatch_when_released_as_unknown(t: &Subject) -> Verdict {
 
 pub(crate) async fn mismatch_when_completed(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     refuses_another_request(t, &owner).await
 }
 
 pub(crate) async fn mismatch_after_a_takeover(t: &Subject) -> Verdict {
     let key = t.key()?;
     let first = t.holder(&key).await?;
-    same(
-        "release",
-        &first.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &first.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let second = t.holder(&key).await?;
     refuses_another_request(t, &second).await
 }

@@ -19,10 +19,7 @@ async fn are_apart(t: &Subject, keys: Vec<IdempotencyKey>) -> Verdict {
         let rule = "Acquired: nobody else has this key";
         check("a claim", rule, Holds(acquired), (Shown(&key), outcome))
     });
-    stream::iter(claims)
-        .buffer_unordered(32)
-        .try_collect()
-        .await
+    stream::iter(claims).buffer_unordered(32).try_collect().await
 }
 
 /// A key of the suite's own, in plain sight.
@@ -93,13 +90,9 @@ pub(crate) async fn keys_that_look_alike_are_apart(t: &Subject) -> Verdict {
 }
 
 pub(crate) async fn scopes_that_look_alike_are_apart(t: &Subject) -> Verdict {
-    let alike = [
-        "a", "A", "a ", "ä", "a\u{308}", "*", "%61", "null", "global", "{a}", "a/",
-    ];
-    let mut keys = alike
-        .map(|scope| named(scope, "key"))
-        .into_iter()
-        .collect::<Verdict<Vec<_>>>()?;
+    let alike = ["a", "A", "a ", "ä", "a\u{308}", "*", "%61", "null", "global", "{a}", "a/"];
+    let mut keys =
+        alike.map(|scope| named(scope, "key")).into_iter().collect::<Verdict<Vec<_>>>()?;
     keys.extend(IdempotencyKey::new(Scope::global(), "key"));
     are_apart(t, keys).await
 }
@@ -107,21 +100,7 @@ pub(crate) async fn scopes_that_look_alike_are_apart(t: &Subject) -> Verdict {
 /// Kind of fault: scope and key glued with a separator (H-32).
 pub(crate) async fn pairs_that_a_naive_join_confuses_are_apart(t: &Subject) -> Verdict {
     let mut pairs = HashSet::new();
-    for separator in [
-        ":",
-        "/",
-        "%",
-        "{}",
-        "|",
-        "#",
-        "::",
-        "_",
-        "-",
-        ".",
-        " ",
-        "\u{1f511}",
-        "",
-    ] {
+    for separator in [":", "/", "%", "{}", "|", "#", "::", "_", "-", ".", " ", "\u{1f511}", ""] {
         for parts in [["a", "b", "c"], ["a", "", "c"], ["a", "a", "a"]] {
             let [x, y, z] = parts;
             let (front, back) = ([x, separator, y].concat(), [y, separator, z].concat());
@@ -130,9 +109,7 @@ pub(crate) async fn pairs_that_a_naive_join_confuses_are_apart(t: &Subject) -> V
             pairs.insert((front + separator, back));
         }
     }
-    let pairs = pairs
-        .into_iter()
-        .filter(|(scope, key)| !scope.is_empty() && !key.is_empty());
+    let pairs = pairs.into_iter().filter(|(scope, key)| !scope.is_empty() && !key.is_empty());
     let keys = pairs.map(|(scope, key)| named(&scope, &key));
     are_apart(t, keys.collect::<Verdict<_>>()?).await
 }
@@ -141,17 +118,14 @@ pub(crate) async fn pairs_that_a_naive_join_confuses_are_apart(t: &Subject) -> V
 fn tricky(random: &mut fastrand::Rng) -> String {
     let alphabet = [":", "/", "%", "{", "}", "a", "b", "|", "#", "2f", "é"];
     let length = random.usize(1..=3);
-    (0..length)
-        .filter_map(|_| random.choice(alphabet))
-        .collect()
+    (0..length).filter_map(|_| random.choice(alphabet)).collect()
 }
 
 pub(crate) async fn random_keys_are_apart(t: &Subject) -> Verdict {
     let other = t.sibling().await?;
     for t in [t, &other] {
-        let pairs: HashSet<_> = (0..t.count(300))
-            .map(|_| t.draw(|random| (tricky(random), tricky(random))))
-            .collect();
+        let pairs: HashSet<_> =
+            (0..t.count(300)).map(|_| t.draw(|random| (tricky(random), tricky(random)))).collect();
         let keys = pairs.iter().map(|(scope, key)| named(scope, key));
         are_apart(t, keys.collect::<Verdict<_>>()?).await?;
     }
@@ -163,26 +137,10 @@ pub(crate) async fn namespaces_never_meet(t: &Subject) -> Verdict {
     let other = t.sibling().await?;
     let key = t.key()?;
     let here = t.holder(&key).await?;
-    same(
-        "lookup in the other namespace",
-        &other.record(&key).await?,
-        &None,
-    )?;
-    let there = other
-        .caller(&key)
-        .asking("something else")
-        .acquire()
-        .await?;
-    same(
-        "complete",
-        &here.complete("here").await?,
-        &FinishOutcome::Done,
-    )?;
-    same(
-        "complete",
-        &there.complete("there").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("lookup in the other namespace", &other.record(&key).await?, &None)?;
+    let there = other.caller(&key).asking("something else").acquire().await?;
+    same("complete", &here.complete("here").await?, &FinishOutcome::Done)?;
+    same("complete", &there.complete("there").await?, &FinishOutcome::Done)?;
     let answers = try_join_all([here.replayed(), there.replayed()]).await?;
     let answers: Vec<_> = answers.iter().map(|replay| &replay.response[..]).collect();
     same("the responses", &answers, &vec![&b"here"[..], b"there"])
@@ -205,10 +163,7 @@ fn places_are_injective() -> Verdict {
         let name = random.choice(names).unwrap_or("a");
         let (scope, key) = (tricky(&mut random), tricky(&mut random));
         let namespace = Namespace::new(name).unwrap_or_default();
-        let place = namespace
-            .storage_key(&named(&scope, &key)?)
-            .as_str()
-            .to_owned();
+        let place = namespace.storage_key(&named(&scope, &key)?).as_str().to_owned();
         let tag = Holds(!place.contains('{'));
         check("a storage key", "no hash tag", tag, &place)?;
         let triple = (name, scope, key);

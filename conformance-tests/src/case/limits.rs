@@ -7,20 +7,12 @@ use super::prelude::*;
 
 async fn leaves(t: &Subject, owner: &Caller, sequence: u64, size: usize) -> Verdict {
     let checkpoint = filled(t, size);
-    let renewal = Renewal {
-        checkpoint: Some(checkpoint.clone()),
-        ..Renewal::number(sequence)
-    };
+    let renewal = Renewal { checkpoint: Some(checkpoint.clone()), ..Renewal::number(sequence) };
     owner.held(renewal).await?;
     let record = held_record(t, &owner.key).await?;
     let kept = Holds(checkpoint_of(&record) == Some(&checkpoint[..]));
     let length = checkpoint_of(&record).map(<[u8]>::len);
-    check(
-        "the checkpoint",
-        &format!("the {size} bytes that were left"),
-        kept,
-        length,
-    )
+    check("the checkpoint", &format!("the {size} bytes that were left"), kept, length)
 }
 
 fn filled(t: &Subject, size: usize) -> Bytes {
@@ -40,10 +32,7 @@ pub(crate) async fn too_large_a_checkpoint_is_refused_without_effect(t: &Subject
     leaves(t, &owner, 1, 10.min(t.profile().max_checkpoint_bytes)).await?;
     let before = t.record(&owner.key).await?;
     let too_large = filled(t, t.profile().max_checkpoint_bytes.saturating_add(1));
-    let renewal = Renewal {
-        checkpoint: Some(too_large),
-        ..Renewal::number(2)
-    };
+    let renewal = Renewal { checkpoint: Some(too_large), ..Renewal::number(2) };
     match owner.try_renew(renewal).await? {
         Err(error) => {
             let got = (error.kind(), error.effect());
@@ -62,11 +51,7 @@ pub(crate) async fn all_the_limits_at_once_fit(t: &Subject) -> Verdict {
     let owner = t.holder(&key).await?;
     leaves(t, &owner, 1, t.profile().max_checkpoint_bytes).await?;
     let response = filled(t, t.profile().max_response_bytes);
-    same(
-        "complete",
-        &owner.complete(response.clone()).await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete(response.clone()).await?, &FinishOutcome::Done)?;
     let kept = Holds(owner.replayed().await?.response == response);
     check("the response", "what was stored", kept, response.len())
 }

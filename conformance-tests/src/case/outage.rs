@@ -23,7 +23,7 @@ async fn behind_a_proxy(
 }
 
 /// No time-out that a harness should choose is longer.
-const LONGEST: Duration = Duration::from_secs(12);
+const LONGEST: Duration = Duration::from_secs(8);
 
 async fn ends_in_time<T>(what: &str, work: impl Future<Output = T>) -> Verdict<T> {
     let endless = |_| Halt::fail(what, format!("an end within {LONGEST:?}"), "none");
@@ -37,12 +37,7 @@ fn is_outage<T: std::fmt::Debug>(what: &str, answer: Result<T, StoreError>) -> V
             let kinds = [ErrorKind::Unavailable, ErrorKind::Timeout];
             let known = Holds(kinds.contains(&error.kind()));
             check(what, "Unavailable or Timeout", known, &error)?;
-            check(
-                what,
-                "a transient error",
-                Holds(error.is_transient()),
-                &error,
-            )?;
+            check(what, "a transient error", Holds(error.is_transient()), &error)?;
             Ok(error.effect())
         }
         Ok(answer) => Err(Halt::fail(what, "an error", format!("{answer:?}"))),
@@ -80,11 +75,7 @@ async fn recovers(t: &Subject, owner: &Caller) -> Verdict {
         Ok(owner.try_complete("answer").await?.ok())
     });
     same("complete", &outcome.await?, &FinishOutcome::Done)?;
-    same(
-        "the response",
-        &&owner.replayed().await?.response[..],
-        &&b"answer"[..],
-    )
+    same("the response", &&owner.replayed().await?.response[..], &&b"answer"[..])
 }
 
 /// Kind of fault: store down (H-59).
@@ -122,49 +113,25 @@ pub(crate) async fn a_reply_that_is_lost_leaves_the_effect_unknown(t: &Subject) 
     let caller = t.caller(&t.key()?).via(store);
     proxy.set(Fault::LoseReplies);
     let claim = ends_in_time("claim", caller.try_claim()).await??;
-    lost(
-        "claim",
-        claim.map(|outcome| matches!(outcome, ClaimOutcome::Acquired(_))),
-    )?;
+    lost("claim", claim.map(|outcome| matches!(outcome, ClaimOutcome::Acquired(_))))?;
     let complete = ends_in_time("complete", caller.try_complete("answer")).await??;
-    lost(
-        "complete",
-        complete.map(|outcome| outcome == FinishOutcome::Done),
-    )?;
+    lost("complete", complete.map(|outcome| outcome == FinishOutcome::Done))?;
     let release = ends_in_time("release", caller.try_release(Release::Failed)).await?;
-    lost(
-        "release",
-        release.map(|outcome| outcome == ReleaseOutcome::Lost),
-    )?;
+    lost("release", release.map(|outcome| outcome == ReleaseOutcome::Lost))?;
     proxy.set(Fault::None);
     let again = &caller;
-    let outcome = t.soon("the store after the outage", || async move {
-        Ok(again.try_claim().await?.ok())
-    });
+    let outcome =
+        t.soon("the store after the outage", || async move { Ok(again.try_claim().await?.ok()) });
     let outcome = outcome.await?;
     let known = matches!(outcome, ClaimOutcome::Acquired(_) | ClaimOutcome::Replay(_));
-    check(
-        "the claim again",
-        "Acquired or Replay",
-        Holds(known),
-        outcome,
-    )
+    check("the claim again", "Acquired or Replay", Holds(known), outcome)
 }
 
 /// Either the driver repeated the operation and it was recognised, or the effect is unknown.
 fn lost(what: &str, answer: Result<bool, StoreError>) -> Verdict {
     match answer {
-        Ok(recognised) => check(
-            what,
-            "its own success recognised",
-            Holds(recognised),
-            recognised,
-        ),
-        Err(error) => same(
-            what,
-            &is_outage(what, Err::<(), _>(error))?,
-            &Effect::Unknown,
-        ),
+        Ok(recognised) => check(what, "its own success recognised", Holds(recognised), recognised),
+        Err(error) => same(what, &is_outage(what, Err::<(), _>(error))?, &Effect::Unknown),
     }
 }
 
@@ -177,9 +144,8 @@ pub(crate) async fn a_request_that_is_lost_can_be_repeated(t: &Subject) -> Verdi
     same("lookup", &t.record(&caller.key).await?, &None)?;
     proxy.set(Fault::None);
     let again = &caller;
-    let outcome = t.soon("the store after the outage", || async move {
-        Ok(again.try_claim().await?.ok())
-    });
+    let outcome =
+        t.soon("the store after the outage", || async move { Ok(again.try_claim().await?.ok()) });
     let outcome = outcome.await?;
     let acquired = matches!(outcome, ClaimOutcome::Acquired(_));
     check("the claim again", "Acquired", Holds(acquired), outcome)

@@ -31,11 +31,7 @@ async fn abandoned(t: &Subject) -> Verdict<(Caller, IdempotencyKey)> {
 
 #[track_caller]
 fn impossible(got: impl std::fmt::Debug) -> Halt {
-    Halt::fail(
-        "a race",
-        "answers that one order explains",
-        format!("{got:?}"),
-    )
+    Halt::fail("a race", "answers that one order explains", format!("{got:?}"))
 }
 
 pub(crate) async fn completion_and_takeover_have_one_winner(t: &Subject) -> Verdict {
@@ -84,11 +80,7 @@ pub(crate) async fn release_and_claim_have_an_order(t: &Subject) -> Verdict {
         };
         match race(t, owner.release(release), next.claim()).await? {
             (ReleaseOutcome::Released, ClaimOutcome::InProgress(_)) => {
-                same(
-                    "the attempt",
-                    &next.acquired().await?.attempt.get(),
-                    &attempt,
-                )?;
+                same("the attempt", &next.acquired().await?.attempt.get(), &attempt)?;
             }
             (ReleaseOutcome::Released, ClaimOutcome::Acquired(acquired)) => {
                 same("the attempt", &acquired.attempt.get(), &attempt)?;
@@ -107,11 +99,7 @@ pub(crate) async fn completion_and_release_have_an_order(t: &Subject) -> Verdict
         match race {
             // released before it was completed (C13), or after (C27)
             (FinishOutcome::Done, ReleaseOutcome::Released | ReleaseOutcome::Lost) => {
-                same(
-                    "the response",
-                    &&owner.replayed().await?.response[..],
-                    &&b"answer"[..],
-                )?;
+                same("the response", &&owner.replayed().await?.response[..], &&b"answer"[..])?;
             }
             other => return Err(impossible(other)),
         }
@@ -128,11 +116,7 @@ pub(crate) async fn of_two_completions_at_once_one_stays(t: &Subject) -> Verdict
         let first = owner.replayed().await?.response;
         let known = [&b"one"[..], b"two"].contains(&&first[..]);
         check("the response", "one of both", Holds(known), &first)?;
-        same(
-            "complete",
-            &owner.complete("three").await?,
-            &FinishOutcome::Done,
-        )?;
+        same("complete", &owner.complete("three").await?, &FinishOutcome::Done)?;
         same("the response", &owner.replayed().await?.response, &first)?;
     }
     Ok(())
@@ -147,16 +131,8 @@ pub(crate) async fn whoever_is_answered_is_seen_by_all(t: &Subject) -> Verdict {
         t.caller(key).in_progress().await?;
         owner.held(Renewal::number(1).leaving("left")).await?;
         let record = held_record(t, key).await?;
-        same(
-            "the checkpoint",
-            &checkpoint_of(&record),
-            &Some(&b"left"[..]),
-        )?;
-        same(
-            "complete",
-            &owner.complete("answer").await?,
-            &FinishOutcome::Done,
-        )?;
+        same("the checkpoint", &checkpoint_of(&record), &Some(&b"left"[..]))?;
+        same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
         t.caller(key).replayed().await?;
     }
     Ok(())
@@ -167,27 +143,12 @@ pub(crate) async fn whoever_is_answered_is_seen_through_other_connections(t: &Su
     for _ in 0..t.count(12) {
         let owner = t.holder(&t.key()?).await?;
         let elsewhere = owner.clone().via(Arc::clone(&second));
-        t.caller(&owner.key)
-            .via(Arc::clone(&second))
-            .in_progress()
-            .await?;
+        t.caller(&owner.key).via(Arc::clone(&second)).in_progress().await?;
         elsewhere.held(Renewal::number(1).leaving("left")).await?;
         let record = held_record(t, &owner.key).await?;
-        same(
-            "the checkpoint",
-            &checkpoint_of(&record),
-            &Some(&b"left"[..]),
-        )?;
-        same(
-            "complete",
-            &owner.complete("answer").await?,
-            &FinishOutcome::Done,
-        )?;
-        let replay = t
-            .caller(&owner.key)
-            .via(Arc::clone(&second))
-            .replayed()
-            .await?;
+        same("the checkpoint", &checkpoint_of(&record), &Some(&b"left"[..]))?;
+        same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
+        let replay = t.caller(&owner.key).via(Arc::clone(&second)).replayed().await?;
         same("the response", &&replay.response[..], &&b"answer"[..])?;
     }
     Ok(())

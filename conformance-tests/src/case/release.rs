@@ -9,11 +9,7 @@ use super::prelude::*;
 const ALL: [Release; 3] = [Release::NotStarted, Release::Failed, Release::Unknown];
 
 async fn released(caller: &Caller, release: Release) -> Verdict {
-    same(
-        "release",
-        &caller.release(release).await?,
-        &ReleaseOutcome::Released,
-    )
+    same("release", &caller.release(release).await?, &ReleaseOutcome::Released)
 }
 
 pub(crate) async fn not_started_frees_the_key(t: &Subject) -> Verdict {
@@ -35,19 +31,11 @@ pub(crate) async fn not_started_by_a_later_attempt_counts_as_failed(t: &Subject)
     released(&first, Release::Unknown).await?;
     let second = t.holder(&key).await?;
     released(&second, Release::NotStarted).await?;
-    same(
-        "the reason",
-        &reason(t, &second).await?,
-        &ReleaseReason::Failed,
-    )?;
+    same("the reason", &reason(t, &second).await?, &ReleaseReason::Failed)?;
     t.caller(&key).asking("something else").mismatched().await?;
     let third = t.caller(&key).refusing().acquired().await?;
     same("the attempt", &third.attempt.get(), &3)?;
-    same(
-        "the checkpoint",
-        &third.checkpoint.as_deref(),
-        &Some(&b"left"[..]),
-    )
+    same("the checkpoint", &third.checkpoint.as_deref(), &Some(&b"left"[..]))
 }
 
 async fn reason(t: &Subject, caller: &Caller) -> Verdict<ReleaseReason> {
@@ -65,11 +53,7 @@ async fn is_marked(t: &Subject, release: Release, expected: ReleaseReason) -> Ve
     let record = held_record(t, &owner.key).await?;
     same("the fingerprint", &record.fingerprint, &owner.fingerprint)?;
     same("the attempt", &record.attempt, &owner.attempt)?;
-    same(
-        "the checkpoint",
-        &checkpoint_of(&record),
-        &Some(&b"left"[..]),
-    )?;
+    same("the checkpoint", &checkpoint_of(&record), &Some(&b"left"[..]))?;
     let renewal = owner.renew(Renewal::number(2)).await?;
     same("a renewal after it", &renewal, &RenewOutcome::Lost)
 }
@@ -88,11 +72,7 @@ pub(crate) async fn the_holder_releases_after_its_lease(t: &Subject) -> Verdict 
     let owner = t.caller(&key).lease(t.window()).acquire().await?;
     t.until_abandoned(&key, t.window()).await?;
     released(&owner, Release::Failed).await?;
-    same(
-        "the reason",
-        &reason(t, &owner).await?,
-        &ReleaseReason::Failed,
-    )?;
+    same("the reason", &reason(t, &owner).await?, &ReleaseReason::Failed)?;
     let second = t.caller(&key).refusing().acquired().await?;
     same("the attempt", &second.attempt.get(), &2)
 }
@@ -101,11 +81,7 @@ pub(crate) async fn the_holder_releases_after_its_lease(t: &Subject) -> Verdict 
 async fn cannot_release(t: &Subject, caller: &Caller) -> Verdict {
     let before = t.record(&caller.key).await?;
     for release in ALL {
-        same(
-            "release",
-            &caller.release(release).await?,
-            &ReleaseOutcome::Lost,
-        )?;
+        same("release", &caller.release(release).await?, &ReleaseOutcome::Lost)?;
         same("the record", &t.record(&caller.key).await?, &before)?;
     }
     Ok(())
@@ -136,11 +112,7 @@ pub(crate) async fn another_attempt_of_the_token_cannot_release(t: &Subject) -> 
 /// Kind of fault: clean-up removes a finished result (H-05, H-14).
 pub(crate) async fn nobody_releases_what_is_completed(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     cannot_release(t, &owner).await?;
     cannot_release(t, &t.caller(&owner.key)).await
 }
@@ -203,9 +175,5 @@ pub(crate) async fn a_token_given_back_does_not_hinder_others(t: &Subject) -> Ve
     let next = t.holder(&owner.key).await?;
     same("the attempt", &next.attempt, &AttemptNumber::FIRST)?;
     t.caller(&owner.key).in_progress().await?;
-    same(
-        "complete",
-        &next.complete("next").await?,
-        &FinishOutcome::Done,
-    )
+    same("complete", &next.complete("next").await?, &FinishOutcome::Done)
 }

@@ -9,27 +9,15 @@ pub(crate) async fn a_renewal_lengthens_the_lease(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
     let before = t.now();
     let held = owner.held(Renewal::number(1).lease(LONG * 2)).await?;
-    between(
-        "the lease",
-        held,
-        LONG * 2 - (t.now() - before) - t.late(),
-        LONG * 2,
-    )?;
+    between("the lease", held, LONG * 2 - (t.now() - before) - t.late(), LONG * 2)?;
     let seen = t.caller(&owner.key).in_progress().await?.lease_remaining;
-    between(
-        "the lease seen",
-        seen,
-        LONG * 2 - (t.now() - before) - t.late(),
-        LONG * 2,
-    )
+    between("the lease seen", seen, LONG * 2 - (t.now() - before) - t.late(), LONG * 2)
 }
 
 pub(crate) async fn a_renewal_never_shortens_the_lease(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
     let before = t.now();
-    let held = owner
-        .held(Renewal::number(1).lease(Duration::from_secs(1)))
-        .await?;
+    let held = owner.held(Renewal::number(1).lease(Duration::from_secs(1))).await?;
     between(
         "the lease",
         held,
@@ -58,11 +46,7 @@ pub(crate) async fn an_empty_checkpoint_is_a_checkpoint(t: &Subject) -> Verdict 
     let owner = t.holder(&key).await?;
     owner.held(Renewal::number(1).leaving("full")).await?;
     owner.held(Renewal::number(2).leaving("")).await?;
-    same(
-        "release",
-        &owner.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &owner.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let acquired = t.caller(&key).acquired().await?;
     same("the checkpoint", &acquired.checkpoint, &Some(Bytes::new()))
 }
@@ -79,19 +63,11 @@ pub(crate) async fn a_later_attempt_counts_its_renewals_from_one(t: &Subject) ->
     let key = t.key()?;
     let first = t.holder(&key).await?;
     first.held(Renewal::number(9).leaving("first")).await?;
-    same(
-        "release",
-        &first.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &first.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let second = t.holder(&key).await?;
     second.held(Renewal::number(1).leaving("second")).await?;
     let record = held_record(t, &key).await?;
-    same(
-        "the checkpoint",
-        &checkpoint_of(&record),
-        &Some(&b"second"[..]),
-    )
+    same("the checkpoint", &checkpoint_of(&record), &Some(&b"second"[..]))
 }
 
 /// `caller` is told Lost, and the record, or that there is none, stays as it is.
@@ -124,21 +100,13 @@ pub(crate) async fn another_attempt_of_the_token_cannot_renew(t: &Subject) -> Ve
 /// Kind of fault: the heartbeat writes after the completion.
 pub(crate) async fn nobody_renews_what_is_completed(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     cannot_renew(t, &owner).await
 }
 
 async fn cannot_renew_after(t: &Subject, release: Release) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    same(
-        "release",
-        &owner.release(release).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &owner.release(release).await?, &ReleaseOutcome::Released)?;
     cannot_renew(t, &owner).await
 }
 
@@ -177,11 +145,7 @@ pub(crate) async fn an_older_renewal_changes_nothing(t: &Subject) -> Verdict {
     }
     owner.held(Renewal::number(6).leaving("six")).await?;
     let record = held_record(t, &owner.key).await?;
-    same(
-        "the checkpoint",
-        &checkpoint_of(&record),
-        &Some(&b"six"[..]),
-    )
+    same("the checkpoint", &checkpoint_of(&record), &Some(&b"six"[..]))
 }
 
 pub(crate) async fn a_repeated_renewal_is_held(t: &Subject) -> Verdict {
@@ -190,10 +154,6 @@ pub(crate) async fn a_repeated_renewal_is_held(t: &Subject) -> Verdict {
         owner.held(Renewal::number(2).leaving("two")).await?;
     }
     let record = held_record(t, &owner.key).await?;
-    same(
-        "the checkpoint",
-        &checkpoint_of(&record),
-        &Some(&b"two"[..]),
-    )?;
+    same("the checkpoint", &checkpoint_of(&record), &Some(&b"two"[..]))?;
     same("the sequence", &sequence_of(&record), &Some(2))
 }

@@ -7,11 +7,7 @@ use super::prelude::*;
 
 async fn completed(t: &Subject, response: impl Into<Bytes>) -> Verdict<Caller> {
     let owner = t.holder(&t.key()?).await?;
-    same(
-        "complete",
-        &owner.complete(response).await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete(response).await?, &FinishOutcome::Done)?;
     Ok(owner)
 }
 
@@ -36,12 +32,7 @@ impl std::fmt::Debug for Outline<'_> {
 pub(crate) async fn completed_key_is_replayed_to_everybody(t: &Subject) -> Verdict {
     let owner = completed(t, "answer").await?;
     let stranger = t.caller(&owner.key);
-    for caller in [
-        stranger.clone(),
-        stranger.refusing(),
-        owner.clone(),
-        owner.refusing(),
-    ] {
+    for caller in [stranger.clone(), stranger.refusing(), owner.clone(), owner.refusing()] {
         let replay = caller.replayed().await?;
         same("the response", &&replay.response[..], &&b"answer"[..])?;
         same("the attempt", &replay.attempt.get(), &1)?;
@@ -54,34 +45,17 @@ pub(crate) async fn replay_tells_its_age_and_what_is_left(t: &Subject) -> Verdic
     let owner = t.holder(&t.key()?).await?;
     t.elapse(Duration::from_millis(30)).await;
     let before = t.now();
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     let after = t.now();
     t.elapse(Duration::from_millis(30)).await;
     let replay = t.caller(&owner.key).replayed().await?;
     let late = t.late();
-    let (oldest, youngest) = (
-        t.now() - before + late,
-        (t.now() - after).saturating_sub(late),
-    );
+    let (oldest, youngest) = (t.now() - before + late, (t.now() - after).saturating_sub(late));
     let youngest = youngest.min(Duration::from_millis(30).saturating_sub(late));
     between("the age", replay.age, youngest, oldest)?;
-    between(
-        "the rest",
-        replay.retention_remaining,
-        LONG - oldest,
-        LONG - youngest,
-    )?;
+    between("the rest", replay.retention_remaining, LONG - oldest, LONG - youngest)?;
     let first = replay.first_attempt_ago;
-    between(
-        "first attempt ago",
-        first,
-        youngest * 2,
-        t.now() - claimed + late,
-    )
+    between("first attempt ago", first, youngest * 2, t.now() - claimed + late)
 }
 
 pub(crate) async fn replay_changes_nothing(t: &Subject) -> Verdict {
@@ -101,11 +75,7 @@ pub(crate) async fn response_of_a_takeover_is_replayed_with_its_attempt(t: &Subj
     t.caller(&key).lease(t.window()).acquire().await?;
     t.until_abandoned(&key, t.window()).await?;
     let second = t.holder(&key).await?;
-    same(
-        "complete",
-        &second.complete("second").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &second.complete("second").await?, &FinishOutcome::Done)?;
     let replay = t.caller(&key).replayed().await?;
     same("the response", &&replay.response[..], &&b"second"[..])?;
     same("the attempt", &replay.attempt.get(), &2)
@@ -159,9 +129,5 @@ pub(crate) async fn too_large_a_response_is_refused_without_effect(t: &Subject) 
         Ok(answer) => return Err(Halt::fail("too large", "TooLarge", format!("{answer:?}"))),
     }
     same("the record", &t.record(&owner.key).await?, &before)?;
-    same(
-        "a smaller one",
-        &owner.complete("small").await?,
-        &FinishOutcome::Done,
-    )
+    same("a smaller one", &owner.complete("small").await?, &FinishOutcome::Done)
 }

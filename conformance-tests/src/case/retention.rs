@@ -17,11 +17,7 @@ async fn counts_as_absent(t: &Subject, owner: &Caller) -> Verdict {
 pub(crate) async fn a_completed_key_is_absent_after_its_retention(t: &Subject) -> Verdict {
     let key = t.key()?;
     let owner = t.caller(&key).retention(t.window()).acquire().await?;
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     t.until_gone(&key, t.window()).await?;
     counts_as_absent(t, &owner).await
 }
@@ -30,11 +26,7 @@ pub(crate) async fn a_released_key_is_absent_after_its_retention(t: &Subject) ->
     for release in [Release::Failed, Release::Unknown] {
         let key = t.key()?;
         let owner = t.caller(&key).retention(t.window()).acquire().await?;
-        same(
-            "release",
-            &owner.release(release).await?,
-            &ReleaseOutcome::Released,
-        )?;
+        same("release", &owner.release(release).await?, &ReleaseOutcome::Released)?;
         t.until_gone(&key, t.window()).await?;
         counts_as_absent(t, &owner).await?;
     }
@@ -54,31 +46,17 @@ async fn lives(t: &Subject, key: &IdempotencyKey, since: Duration, lives: Durati
     while t.record(key).await?.is_some() {
         let overdue = lives + t.late() + t.patience();
         let age = t.now() - since;
-        check(
-            "the record",
-            "gone soon after its end",
-            Holds(age < overdue),
-            age,
-        )?;
+        check("the record", "gone soon after its end", Holds(age < overdue), age)?;
         t.elapse(Duration::from_millis(2)).await;
     }
     let age = t.now() - since;
-    check(
-        "the record",
-        &format!("there for {lives:?}"),
-        Holds(age >= lives),
-        age,
-    )
+    check("the record", &format!("there for {lives:?}"), Holds(age >= lives), age)
 }
 
 pub(crate) async fn in_progress_lives_until_lease_and_retention_end(t: &Subject) -> Verdict {
     let key = t.key()?;
     let since = t.now();
-    t.caller(&key)
-        .lease(t.window())
-        .retention(t.window())
-        .acquire()
-        .await?;
+    t.caller(&key).lease(t.window()).retention(t.window()).acquire().await?;
     lives(t, &key, since, t.window() * 2).await
 }
 
@@ -98,11 +76,7 @@ pub(crate) async fn released_lives_until_its_retention_ends(t: &Subject) -> Verd
         let owner = t.caller(&key).retention(t.window()).acquire().await?;
         t.elapse(t.window() / 4).await;
         let since = t.now();
-        same(
-            "release",
-            &owner.release(release).await?,
-            &ReleaseOutcome::Released,
-        )?;
+        same("release", &owner.release(release).await?, &ReleaseOutcome::Released)?;
         lives(t, &key, since, t.window()).await?;
     }
     Ok(())
@@ -114,11 +88,7 @@ pub(crate) async fn completed_lives_until_its_retention_ends(t: &Subject) -> Ver
     let owner = owner.acquire().await?;
     t.elapse(t.window() / 4).await;
     let since = t.now();
-    same(
-        "complete",
-        &owner.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     lives(t, &key, since, t.window()).await
 }
 
@@ -126,21 +96,9 @@ pub(crate) async fn the_record_keeps_the_retention_of_its_claim(t: &Subject) -> 
     let key = t.key()?;
     let owner = t.caller(&key).retention(LONG * 7).acquire().await?;
     owner.held(Renewal::number(1)).await?;
-    same(
-        "the retention",
-        &held_record(t, &key).await?.retention.get(),
-        &(LONG * 7),
-    )?;
-    same(
-        "release",
-        &owner.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
-    same(
-        "the retention",
-        &held_record(t, &key).await?.retention.get(),
-        &(LONG * 7),
-    )
+    same("the retention", &held_record(t, &key).await?.retention.get(), &(LONG * 7))?;
+    same("release", &owner.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
+    same("the retention", &held_record(t, &key).await?.retention.get(), &(LONG * 7))
 }
 
 /// What the types let through, at their edges.
@@ -170,21 +128,10 @@ pub(crate) async fn every_lease_the_type_allows_is_kept(t: &Subject) -> Verdict 
     for duration in durations(Lease::MAX) {
         let key = t.key()?;
         let acquired = t.caller(&key).lease(duration).acquired().await?;
-        between(
-            "the lease",
-            acquired.lease_remaining,
-            Duration::ZERO,
-            duration + t.late() + MS,
-        )?;
+        between("the lease", acquired.lease_remaining, Duration::ZERO, duration + t.late() + MS)?;
         let record = held_record(t, &key).await?;
         let (from, until) = (record.claimed_at, record.expires_at);
-        ends_in(
-            "lease and retention",
-            duration + LONG,
-            until,
-            from,
-            t.late() + MS,
-        )?;
+        ends_in("lease and retention", duration + LONG, until, from, t.late() + MS)?;
     }
     Ok(())
 }
@@ -197,26 +144,11 @@ pub(crate) async fn every_retention_the_type_allows_is_kept(t: &Subject) -> Verd
         let owner = t.caller(&key).retention(duration).acquire().await?;
         let record = held_record(t, &key).await?;
         let (from, until) = (record.claimed_at, record.expires_at);
-        ends_in(
-            "lease and retention",
-            LONG + duration,
-            until,
-            from,
-            t.late() + MS,
-        )?;
-        same(
-            "complete",
-            &owner.complete("answer").await?,
-            &FinishOutcome::Done,
-        )?;
+        ends_in("lease and retention", LONG + duration, until, from, t.late() + MS)?;
+        same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
         if duration >= Duration::from_secs(60) {
             let rest = t.caller(&key).replayed().await?.retention_remaining;
-            between(
-                "the rest",
-                rest,
-                duration - Duration::from_secs(30),
-                duration + MS,
-            )?;
+            between("the rest", rest, duration - Duration::from_secs(30), duration + MS)?;
         }
     }
     Ok(())
@@ -237,11 +169,7 @@ pub(crate) async fn the_shortest_durations_are_rounded_up(t: &Subject) -> Verdic
 }
 
 pub(crate) async fn zero_and_endless_durations_are_refused(_: &Subject) -> Verdict {
-    for refused in [
-        Duration::ZERO,
-        Duration::MAX,
-        Retention::MAX + Duration::from_nanos(1),
-    ] {
+    for refused in [Duration::ZERO, Duration::MAX, Retention::MAX + Duration::from_nanos(1)] {
         let accepted = (Lease::new(refused).ok(), Retention::new(refused).ok());
         same("a duration", &accepted, &(None, None))?;
     }

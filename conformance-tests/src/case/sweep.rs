@@ -14,12 +14,7 @@ async fn sweep_once(sweep: &Arc<dyn Sweep>, batch: u32) -> Verdict<SweepReport> 
     let report = sweep.sweep(most).await;
     let report = report.map_err(|error| Halt::error("sweep", &error))?;
     let within = Holds(report.removed <= u64::from(batch) && report.abandoned <= report.removed);
-    check(
-        "one sweep",
-        &format!("at most {batch} removed"),
-        within,
-        report,
-    )?;
+    check("one sweep", &format!("at most {batch} removed"), within, report)?;
     Ok(report)
 }
 
@@ -40,46 +35,23 @@ async fn sweep_all(sweep: &Arc<dyn Sweep>, batch: u32) -> Verdict<SweepReport> {
 /// Records in every state that must survive, each with what it must still answer.
 async fn survivors(t: &Subject) -> Verdict<Vec<Caller>> {
     let in_progress = t.holder(&t.key()?).await?;
-    let abandoned = t
-        .caller(&t.key()?)
-        .lease(Duration::from_millis(1))
-        .acquire()
-        .await?;
+    let abandoned = t.caller(&t.key()?).lease(Duration::from_millis(1)).acquire().await?;
     let failed = t.holder(&t.key()?).await?;
-    same(
-        "release",
-        &failed.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &failed.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let unknown = t.holder(&t.key()?).await?;
-    same(
-        "release",
-        &unknown.release(Release::Unknown).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &unknown.release(Release::Unknown).await?, &ReleaseOutcome::Released)?;
     let completed = t.holder(&t.key()?).await?;
-    same(
-        "complete",
-        &completed.complete("answer").await?,
-        &FinishOutcome::Done,
-    )?;
+    same("complete", &completed.complete("answer").await?, &FinishOutcome::Done)?;
     Ok(vec![in_progress, abandoned, failed, unknown, completed])
 }
 
 /// `count` records that are past their retention, every second one of an unsettled attempt.
 async fn expired(t: &Subject, count: u32) -> Verdict {
     for number in 0..count {
-        let caller = t
-            .caller(&t.key()?)
-            .lease(Duration::from_millis(1))
-            .retention(t.window());
+        let caller = t.caller(&t.key()?).lease(Duration::from_millis(1)).retention(t.window());
         let owner = caller.acquire().await?;
         if number % 2 == 1 {
-            same(
-                "complete",
-                &owner.complete("old").await?,
-                &FinishOutcome::Done,
-            )?;
+            same("complete", &owner.complete("old").await?, &FinishOutcome::Done)?;
         }
     }
     t.wait_out(t.window() + Duration::from_millis(1)).await;
@@ -98,12 +70,7 @@ pub(crate) async fn a_sweep_leaves_what_lives(t: &Subject) -> Verdict {
     sweep_all(&sweep, 100).await.map(drop)?;
     for (caller, before) in survivors.iter().zip(&before) {
         same("the record", &t.record(&caller.key).await?, before)?;
-        check(
-            "the record",
-            "one that lives",
-            Holds(before.is_some()),
-            before,
-        )?;
+        check("the record", "one that lives", Holds(before.is_some()), before)?;
     }
     Ok(())
 }
@@ -126,11 +93,7 @@ pub(crate) async fn a_sweep_counts_what_it_removes(t: &Subject) -> Verdict {
     survivors(t).await?;
     expired(t, 7).await?;
     let total = sweep_all(&sweep, 3).await?;
-    same(
-        "removed and abandoned",
-        &(total.removed, total.abandoned),
-        &(7, 4),
-    )?;
+    same("removed and abandoned", &(total.removed, total.abandoned), &(7, 4))?;
     let nothing = sweep_once(&sweep, 3).await?;
     same("the next sweep", &nothing, &SweepReport::default())
 }
@@ -141,10 +104,7 @@ pub(crate) async fn sweepers_and_claims_do_not_disturb_each_other(t: &Subject) -
     for _ in 0..t.count(5) {
         let keys = (0..8).map(|_| t.key()).collect::<Verdict<Vec<_>>>()?;
         for key in &keys {
-            let old = t
-                .caller(key)
-                .lease(t.window() / 4)
-                .retention(t.window() / 4);
+            let old = t.caller(key).lease(t.window() / 4).retention(t.window() / 4);
             old.acquire().await?;
         }
         t.wait_out(t.window() / 2).await;
@@ -154,17 +114,8 @@ pub(crate) async fn sweepers_and_claims_do_not_disturb_each_other(t: &Subject) -
         let (claimed, _) = futures_util::future::try_join(claimed, swept).await?;
         for (caller, outcome) in claims.iter().zip(claimed) {
             let acquired = matches!(&outcome, ClaimOutcome::Acquired(a) if a.attempt.get() == 1);
-            check(
-                "a claim beside sweepers",
-                "Acquired",
-                Holds(acquired),
-                outcome,
-            )?;
-            same(
-                "complete",
-                &caller.complete("answer").await?,
-                &FinishOutcome::Done,
-            )?;
+            check("a claim beside sweepers", "Acquired", Holds(acquired), outcome)?;
+            same("complete", &caller.complete("answer").await?, &FinishOutcome::Done)?;
         }
     }
     Ok(())

@@ -14,12 +14,7 @@ pub(crate) async fn a_lease_is_not_over_before_its_time(t: &Subject) -> Verdict 
     while let ClaimOutcome::InProgress(_) = stranger.claim().await? {
         let overdue = t.window() + t.late() + t.patience();
         let waited = t.now() - sent;
-        check(
-            "the lease",
-            "over soon after its end",
-            Holds(waited < overdue),
-            waited,
-        )?;
+        check("the lease", "over soon after its end", Holds(waited < overdue), waited)?;
         t.elapse(Duration::from_millis(1)).await;
     }
     let rule = "not over before its end";
@@ -58,16 +53,8 @@ pub(crate) async fn every_takeover_counts(t: &Subject) -> Verdict {
     let key = t.key()?;
     let mut holder = t.holder(&key).await?;
     for expected in 2..=5 {
-        let release = if expected % 2 == 0 {
-            Release::Failed
-        } else {
-            Release::Unknown
-        };
-        same(
-            "release",
-            &holder.release(release).await?,
-            &ReleaseOutcome::Released,
-        )?;
+        let release = if expected % 2 == 0 { Release::Failed } else { Release::Unknown };
+        same("release", &holder.release(release).await?, &ReleaseOutcome::Released)?;
         holder = t.holder(&key).await?;
         same("the attempt", &holder.attempt.get(), &expected)?;
     }
@@ -78,18 +65,12 @@ pub(crate) async fn a_takeover_gets_the_last_checkpoint(t: &Subject) -> Verdict 
     let key = t.key()?;
     let first = t.caller(&key).lease(t.window()).acquire().await?;
     for (number, checkpoint) in [(1, "first"), (2, "last")] {
-        let renewal = Renewal::number(number)
-            .leaving(checkpoint)
-            .lease(t.window());
+        let renewal = Renewal::number(number).leaving(checkpoint).lease(t.window());
         first.held(renewal).await?;
     }
     t.until_abandoned(&key, t.window()).await?;
     let acquired = t.caller(&key).acquired().await?;
-    same(
-        "the checkpoint",
-        &acquired.checkpoint.as_deref(),
-        &Some(&b"last"[..]),
-    )
+    same("the checkpoint", &acquired.checkpoint.as_deref(), &Some(&b"last"[..]))
 }
 
 pub(crate) async fn a_checkpoint_outlives_attempts_that_left_none(t: &Subject) -> Verdict {
@@ -97,18 +78,10 @@ pub(crate) async fn a_checkpoint_outlives_attempts_that_left_none(t: &Subject) -
     let mut holder = t.holder(&key).await?;
     holder.held(Renewal::number(1).leaving("left")).await?;
     for release in [Release::Failed, Release::Unknown, Release::NotStarted] {
-        same(
-            "release",
-            &holder.release(release).await?,
-            &ReleaseOutcome::Released,
-        )?;
+        same("release", &holder.release(release).await?, &ReleaseOutcome::Released)?;
         let next = t.caller(&key);
         let acquired = next.acquired().await?;
-        same(
-            "the checkpoint",
-            &acquired.checkpoint.as_deref(),
-            &Some(&b"left"[..]),
-        )?;
+        same("the checkpoint", &acquired.checkpoint.as_deref(), &Some(&b"left"[..]))?;
         holder = next.as_attempt(acquired.attempt);
     }
     Ok(())
@@ -117,11 +90,7 @@ pub(crate) async fn a_checkpoint_outlives_attempts_that_left_none(t: &Subject) -
 pub(crate) async fn a_failed_key_is_taken_at_once_even_by_those_who_refuse(t: &Subject) -> Verdict {
     let key = t.key()?;
     let first = t.holder(&key).await?;
-    same(
-        "release",
-        &first.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &first.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let second = t.caller(&key).refusing().acquired().await?;
     same("the attempt", &second.attempt.get(), &2)
 }
@@ -129,16 +98,8 @@ pub(crate) async fn a_failed_key_is_taken_at_once_even_by_those_who_refuse(t: &S
 pub(crate) async fn an_unknown_outcome_is_taken_over_at_once(t: &Subject) -> Verdict {
     let key = t.key()?;
     let first = t.holder(&key).await?;
-    same(
-        "release",
-        &first.release(Release::Unknown).await?,
-        &ReleaseOutcome::Released,
-    )?;
-    same(
-        "the attempt",
-        &t.caller(&key).acquired().await?.attempt.get(),
-        &2,
-    )
+    same("release", &first.release(Release::Unknown).await?, &ReleaseOutcome::Released)?;
+    same("the attempt", &t.caller(&key).acquired().await?.attempt.get(), &2)
 }
 
 pub(crate) async fn a_takeover_remembers_when_the_first_attempt_began(t: &Subject) -> Verdict {
@@ -146,11 +107,7 @@ pub(crate) async fn a_takeover_remembers_when_the_first_attempt_began(t: &Subjec
     let began = t.now();
     let first = t.holder(&key).await?;
     t.elapse(Duration::from_millis(50)).await;
-    same(
-        "release",
-        &first.release(Release::Failed).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &first.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let acquired = t.caller(&key).acquired().await?;
     let low = Duration::from_millis(50).saturating_sub(t.late());
     let high = t.now() - began + t.late();
@@ -161,26 +118,15 @@ pub(crate) async fn refusing_tells_what_is_abandoned(t: &Subject) -> Verdict {
     let key = t.key()?;
     let claimed = t.now();
     let first = t.caller(&key).lease(t.window()).acquire().await?;
-    first
-        .held(Renewal::number(1).leaving("left").lease(t.window()))
-        .await?;
+    first.held(Renewal::number(1).leaving("left").lease(t.window())).await?;
     t.until_abandoned(&key, t.window()).await?;
     let before = t.record(&key).await?;
     t.elapse(Duration::from_millis(30)).await;
     let abandoned = t.caller(&key).refusing().abandoned().await?;
     same("the attempt", &abandoned.attempt, &AttemptNumber::FIRST)?;
-    same(
-        "the checkpoint",
-        &abandoned.checkpoint.as_deref(),
-        &Some(&b"left"[..]),
-    )?;
+    same("the checkpoint", &abandoned.checkpoint.as_deref(), &Some(&b"left"[..]))?;
     let low = Duration::from_millis(30).saturating_sub(t.late());
-    between(
-        "since",
-        abandoned.since,
-        low,
-        t.now() - claimed - t.window() + t.late(),
-    )?;
+    between("since", abandoned.since, low, t.now() - claimed - t.window() + t.late())?;
     same("the record", &t.record(&key).await?, &before)
 }
 
@@ -189,19 +135,11 @@ pub(crate) async fn refusing_tells_of_an_unknown_outcome_at_once(t: &Subject) ->
     let first = t.holder(&key).await?;
     first.held(Renewal::number(1).leaving("left")).await?;
     let released = t.now();
-    same(
-        "release",
-        &first.release(Release::Unknown).await?,
-        &ReleaseOutcome::Released,
-    )?;
+    same("release", &first.release(Release::Unknown).await?, &ReleaseOutcome::Released)?;
     let before = t.record(&key).await?;
     let abandoned = t.caller(&key).refusing().abandoned().await?;
     same("the attempt", &abandoned.attempt, &AttemptNumber::FIRST)?;
-    same(
-        "the checkpoint",
-        &abandoned.checkpoint.as_deref(),
-        &Some(&b"left"[..]),
-    )?;
+    same("the checkpoint", &abandoned.checkpoint.as_deref(), &Some(&b"left"[..]))?;
     let since = t.now() - released + t.late();
     between("since", abandoned.since, Duration::ZERO, since)?;
     same("the record", &t.record(&key).await?, &before)

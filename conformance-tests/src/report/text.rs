@@ -22,10 +22,7 @@ impl fmt::Display for Report {
         }
         let Self { store, seed, .. } = self;
         let (passed, failed, skipped) = (self.passed(), self.failed(), self.skipped());
-        write!(
-            f,
-            "{store}: {passed} passed, {failed} failed, {skipped} skipped (seed {seed})"
-        )
+        write!(f, "{store}: {passed} passed, {failed} failed, {skipped} skipped (seed {seed})")
     }
 }
 

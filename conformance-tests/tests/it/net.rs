@@ -41,9 +41,7 @@ type Call = (String, Option<(u64, Bytes)>);
 type Reply = (bool, u64, Bytes, u64);
 
 async fn write_bytes(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
-    stream
-        .write_u32(u32::try_from(bytes.len()).unwrap())
-        .await?;
+    stream.write_u32(u32::try_from(bytes.len()).unwrap()).await?;
     stream.write_all(bytes).await
 }
 
@@ -101,10 +99,7 @@ async fn serve(mut stream: TcpStream, records: Records, clock: SystemClock) -> i
 static SERVER: LazyLock<SocketAddr> = LazyLock::new(|| {
     let (address, started) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
             address.send(listener.local_addr().unwrap()).unwrap();
@@ -127,12 +122,7 @@ pub(crate) struct NetRecords {
 
 impl NetRecords {
     fn new(address: SocketAddr, fault: NetFault) -> Self {
-        Self {
-            address,
-            fault,
-            stream: Mutex::new(None),
-            profile: profile(),
-        }
+        Self { address, fault, stream: Mutex::new(None), profile: profile() }
     }
 
     /// One call at a time. The stream goes back only after a whole reply: a future that is dropped
@@ -165,9 +155,7 @@ impl NetRecords {
     async fn connect(&self) -> Result<TcpStream, StoreError> {
         let stream = TcpStream::connect(self.address).await;
         let stream = stream.map_err(|error| self.failed(&error))?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| self.failed(&error))?;
+        stream.set_nodelay(true).map_err(|error| self.failed(&error))?;
         Ok(stream)
     }
 
@@ -277,9 +265,7 @@ impl Harness for NetHarness {
             }
             _ => Bytes::from_static(b"1"),
         };
-        let done = records
-            .put_if(&place, seen, value, Timestamp::default())
-            .await?;
+        let done = records.put_if(&place, seen, value, Timestamp::default()).await?;
         Ok(done.then_some(Written::Done))
     }
 

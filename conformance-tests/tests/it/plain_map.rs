@@ -22,10 +22,7 @@ impl RecordStore for PlainMap {
     async fn get(&self, key: &StorageKey) -> Result<Option<Versioned>, StoreError> {
         let records = self.records.lock().unwrap();
         let found = records.get(key.as_str()).cloned();
-        Ok(found.map(|(version, value)| Versioned {
-            value,
-            version: Version(version),
-        }))
+        Ok(found.map(|(version, value)| Versioned { value, version: Version(version) }))
     }
 
     async fn put_if(
@@ -40,10 +37,7 @@ impl RecordStore for PlainMap {
         if version.map(Version) != seen {
             return Ok(false);
         }
-        records.insert(
-            key.as_str().to_owned(),
-            (version.unwrap_or_default() + 1, value),
-        );
+        records.insert(key.as_str().to_owned(), (version.unwrap_or_default() + 1, value));
         Ok(true)
     }
 
@@ -69,11 +63,7 @@ impl Harness for PlainMapHarness {
 
     async fn fresh(&self) -> Result<Fixture<Self::Store>, HarnessError> {
         let clock = ManualClock::new();
-        let map = PlainMap {
-            records: Mutex::default(),
-            clock: clock.clone(),
-            profile: profile(),
-        };
+        let map = PlainMap { records: Mutex::default(), clock: clock.clone(), profile: profile() };
         let namespace = unique_namespace();
         let store = CasStore::new(map).namespace(namespace.clone());
         Ok(Fixture::new(store, namespace).clock(clock))

@@ -124,14 +124,7 @@ impl LabStore {
 
     async fn mark_busy(&self, operation: Operation, place: &str) -> Result<(), StoreError> {
         for _ in 0..1_000 {
-            if self
-                .server
-                .busy
-                .lock()
-                .unwrap()
-                .insert(place.to_owned(), ())
-                .is_none()
-            {
+            if self.server.busy.lock().unwrap().insert(place.to_owned(), ()).is_none() {
                 return Ok(());
             }
             yield_now().await;
@@ -152,28 +145,12 @@ impl LabStore {
                 yield_now().await;
             }
             Steps::Provisional => {
-                if let State::InProgress {
-                    sequence,
-                    checkpoint,
-                    ..
-                } = &record.state
-                {
+                if let State::InProgress { sequence, checkpoint, .. } = &record.state {
                     let lease_until = record.claimed_at.after(Retention::MAX);
                     let (sequence, checkpoint) = (*sequence, checkpoint.clone());
-                    let state = State::InProgress {
-                        lease_until,
-                        sequence,
-                        checkpoint,
-                    };
+                    let state = State::InProgress { lease_until, sequence, checkpoint };
                     let expires_at = lease_until;
-                    self.write(
-                        key,
-                        &Record {
-                            state,
-                            expires_at,
-                            ..record.clone()
-                        },
-                    );
+                    self.write(key, &Record { state, expires_at, ..record.clone() });
                     yield_now().await;
                 }
             }
@@ -277,7 +254,8 @@ struct LabWatching(watch::Receiver<u64>);
 
 #[async_trait]
 impl Watching for LabWatching {
-    async fn changed(&mut self) {
-        let _gone = self.0.changed().await;
+    async fn changed(&mut self) -> Result<(), StoreError> {
+        let gone = |_| StoreError::new(Operation::Watch, ErrorKind::Unavailable, "gone");
+        self.0.changed().await.map_err(gone)
     }
 }

@@ -2,22 +2,16 @@
 
 use idempotency_conformance::{Clause, Suite};
 
-use super::{Mutant, claims, clocks, completions, deliveries, leases, places, records, releases};
+use super::{
+    Mutant, claims, clocks, completions, deliveries, executors, leases, places, records, releases,
+};
 use crate::net::{NetFault, NetHarness};
 
 impl Mutant {
     /// A store over a network with a fault in its client; only cases about that are run.
     pub(crate) fn over_a_network(name: &'static str, breaks: Clause, fault: NetFault) -> Self {
-        let module = if breaks == Clause::C45 {
-            "cancel"
-        } else {
-            "outage"
-        };
-        Self {
-            name,
-            breaks,
-            suite: Box::new(move || Suite::new(NetHarness(fault)).filter(module)),
-        }
+        let module = if breaks == Clause::C45 { "cancel" } else { "outage" };
+        Self { name, breaks, suite: Box::new(move || Suite::new(NetHarness(fault)).filter(module)) }
     }
 }
 
@@ -28,6 +22,7 @@ pub(crate) fn all() -> Vec<Mutant> {
         clocks::mutants(),
         completions::mutants(),
         deliveries::mutants(),
+        executors::mutants(),
         leases::mutants(),
         places::mutants(),
         records::mutants(),

@@ -56,9 +56,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 }
             };
         }),
-        Mutant::of("check, then act", C02, |rules| {
-            rules.steps = Steps::CheckThenAct
-        }),
+        Mutant::of("check, then act", C02, |rules| rules.steps = Steps::CheckThenAct),
         Mutant::of("an own token is not recognised", C03, |rules| {
             rules.claim = |record, request, now| {
                 let record = edited(record, |record| {
@@ -211,34 +209,26 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 machine::claim(record.as_ref(), request, now)
             };
         }),
-        Mutant::of(
-            "the version of a fingerprint is not compared",
-            C06,
-            |rules| {
-                rules.claim = |record, request, now| {
-                    let record = edited(record, |record| {
-                        let mut bytes = record.fingerprint.to_stored_bytes();
-                        bytes[0] = request.fingerprint.version();
-                        record.fingerprint = Fingerprint::from_stored_bytes(bytes);
-                    });
-                    machine::claim(record.as_ref(), request, now)
-                };
-            },
-        ),
-        Mutant::of(
-            "an own token is recognised before the mismatch",
-            C06,
-            |rules| {
-                rules.claim = |record, request, now| {
-                    let record = edited(record, |record| {
-                        if record.token == request.token {
-                            record.fingerprint = request.fingerprint;
-                        }
-                    });
-                    machine::claim(record.as_ref(), request, now)
-                };
-            },
-        ),
+        Mutant::of("the version of a fingerprint is not compared", C06, |rules| {
+            rules.claim = |record, request, now| {
+                let record = edited(record, |record| {
+                    let mut bytes = record.fingerprint.to_stored_bytes();
+                    bytes[0] = request.fingerprint.version();
+                    record.fingerprint = Fingerprint::from_stored_bytes(bytes);
+                });
+                machine::claim(record.as_ref(), request, now)
+            };
+        }),
+        Mutant::of("an own token is recognised before the mismatch", C06, |rules| {
+            rules.claim = |record, request, now| {
+                let record = edited(record, |record| {
+                    if record.token == request.token {
+                        record.fingerprint = request.fingerprint;
+                    }
+                });
+                machine::claim(record.as_ref(), request, now)
+            };
+        }),
         Mutant::of("a repeated claim reports the whole lease", C09, |rules| {
             rules.claim = |record, request, now| {
                 let decision = machine::claim(record, request, now)?;

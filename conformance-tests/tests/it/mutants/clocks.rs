@@ -14,20 +14,16 @@ const LATER: Timestamp = Timestamp::from_unix_millis(u64::MAX / 2);
 #[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::of(
-            "an expired response is replayed until the server deletes it",
-            C30,
-            |rules| {
-                rules.claim = |record, request, now| {
-                    let record = edited(record, |record| {
-                        if completed(record) {
-                            record.expires_at = LATER;
-                        }
-                    });
-                    machine::claim(record.as_ref(), request, now)
-                };
-            },
-        ),
+        Mutant::of("an expired response is replayed until the server deletes it", C30, |rules| {
+            rules.claim = |record, request, now| {
+                let record = edited(record, |record| {
+                    if completed(record) {
+                        record.expires_at = LATER;
+                    }
+                });
+                machine::claim(record.as_ref(), request, now)
+            };
+        }),
         Mutant::of("an expired release is still there", C30, |rules| {
             rules.claim = |record, request, now| {
                 let record = edited(record, |record| {
@@ -39,24 +35,17 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             };
         }),
         Mutant::of("lookup shows expired records", C30, |rules| {
-            rules.lookup = |record, _| {
-                record
-                    .filter(|record| record.state != State::Unused)
-                    .cloned()
+            rules.lookup =
+                |record, _| record.filter(|record| record.state != State::Unused).cloned();
+        }),
+        Mutant::of("a renewal does not move the end of the record", C31, |rules| {
+            rules.renew = |record, request, now| {
+                let expires_at = record.map(|record| record.expires_at);
+                Ok(writing(machine::renew(record, request, now), |record| {
+                    record.expires_at = expires_at.unwrap_or(record.expires_at);
+                }))
             };
         }),
-        Mutant::of(
-            "a renewal does not move the end of the record",
-            C31,
-            |rules| {
-                rules.renew = |record, request, now| {
-                    let expires_at = record.map(|record| record.expires_at);
-                    Ok(writing(machine::renew(record, request, now), |record| {
-                        record.expires_at = expires_at.unwrap_or(record.expires_at);
-                    }))
-                };
-            },
-        ),
         Mutant::of("a record in progress ends with its lease", C31, |rules| {
             rules.claim = |record, request, now| {
                 let decision = machine::claim(record, request, now)?;
@@ -75,18 +64,14 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 }))
             };
         }),
-        Mutant::of(
-            "a completion keeps the old end of the record",
-            C31,
-            |rules| {
-                rules.complete = |record, request, now| {
-                    let expires_at = record.map(|record| record.expires_at);
-                    Ok(writing(machine::complete(record, request, now), |record| {
-                        record.expires_at = expires_at.unwrap_or(record.expires_at);
-                    }))
-                };
-            },
-        ),
+        Mutant::of("a completion keeps the old end of the record", C31, |rules| {
+            rules.complete = |record, request, now| {
+                let expires_at = record.map(|record| record.expires_at);
+                Ok(writing(machine::complete(record, request, now), |record| {
+                    record.expires_at = expires_at.unwrap_or(record.expires_at);
+                }))
+            };
+        }),
         Mutant::of("milliseconds are taken for seconds", C32, |rules| {
             rules.claim = |record, request, now| {
                 let lease = request.lease.get() * 1_000;
@@ -110,10 +95,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 let retention = Retention::new(wrapped).unwrap();
                 Ok(machine::complete(
                     record,
-                    &CompleteRequest {
-                        retention,
-                        ..request.clone()
-                    },
+                    &CompleteRequest { retention, ..request.clone() },
                     now,
                 ))
             };
@@ -136,19 +118,15 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             rules.now =
                 |now, _| now.after(now.since(Timestamp::from_unix_millis(1_577_836_800_000)));
         }),
-        Mutant::of(
-            "completions are stamped in another time zone",
-            C33,
-            |rules| {
-                rules.complete = |record, request, now| {
-                    Ok(writing(machine::complete(record, request, now), |record| {
-                        if let State::Completed { at, .. } = &mut record.state {
-                            *at = at.before(Duration::from_secs(19_800));
-                        }
-                    }))
-                };
-            },
-        ),
+        Mutant::of("completions are stamped in another time zone", C33, |rules| {
+            rules.complete = |record, request, now| {
+                Ok(writing(machine::complete(record, request, now), |record| {
+                    if let State::Completed { at, .. } = &mut record.state {
+                        *at = at.before(Duration::from_secs(19_800));
+                    }
+                }))
+            };
+        }),
     ]
 }
 

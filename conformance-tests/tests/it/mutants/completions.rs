@@ -28,20 +28,13 @@ fn own() -> Vec<Mutant> {
                 }))
             };
         }),
-        Mutant::of(
-            "a completion keeps the retention of the claim",
-            C10,
-            |rules| {
-                rules.complete = |record, request, now| {
-                    let retention = record.map_or(request.retention, |record| record.retention);
-                    let request = CompleteRequest {
-                        retention,
-                        ..request.clone()
-                    };
-                    Ok(machine::complete(record, &request, now))
-                };
-            },
-        ),
+        Mutant::of("a completion keeps the retention of the claim", C10, |rules| {
+            rules.complete = |record, request, now| {
+                let retention = record.map_or(request.retention, |record| record.retention);
+                let request = CompleteRequest { retention, ..request.clone() };
+                Ok(machine::complete(record, &request, now))
+            };
+        }),
         Mutant::of("a completion is answered and not written", C10, |rules| {
             rules.complete =
                 |record, request, now| Ok(keep(machine::complete(record, request, now).answer));
@@ -51,36 +44,26 @@ fn own() -> Vec<Mutant> {
                 let record = edited(record, |record| {
                     if completed(record) {
                         let lease_until = now.at;
-                        record.state = State::InProgress {
-                            lease_until,
-                            sequence: 0,
-                            checkpoint: None,
-                        };
+                        record.state =
+                            State::InProgress { lease_until, sequence: 0, checkpoint: None };
                     }
                 });
                 Ok(machine::complete(record.as_ref(), request, now))
             };
         }),
-        Mutant::of(
-            "a second completion begins the retention anew",
-            C11,
-            |rules| {
-                rules.complete = |record, request, now| {
-                    let decision = machine::complete(record, request, now);
-                    match record {
-                        Some(record)
-                            if completed(record) && decision.answer == FinishOutcome::Done =>
-                        {
-                            let expires_at = now.at.after(request.retention.get());
-                            let record =
-                                edited(Some(record), |record| record.expires_at = expires_at);
-                            Ok(put(record.unwrap(), decision.answer))
-                        }
-                        _ => Ok(decision),
+        Mutant::of("a second completion begins the retention anew", C11, |rules| {
+            rules.complete = |record, request, now| {
+                let decision = machine::complete(record, request, now);
+                match record {
+                    Some(record) if completed(record) && decision.answer == FinishOutcome::Done => {
+                        let expires_at = now.at.after(request.retention.get());
+                        let record = edited(Some(record), |record| record.expires_at = expires_at);
+                        Ok(put(record.unwrap(), decision.answer))
                     }
-                };
-            },
-        ),
+                    _ => Ok(decision),
+                }
+            };
+        }),
         Mutant::of("a second completion is lost", C11, |rules| {
             rules.complete = |record, request, now| {
                 let decision = machine::complete(record, request, now);
@@ -99,16 +82,12 @@ fn own() -> Vec<Mutant> {
                 _ => Ok(machine::complete(record, request, now)),
             };
         }),
-        Mutant::of(
-            "a completion after the own release is dropped",
-            C13,
-            |rules| {
-                rules.complete = |record, request, now| match record {
-                    Some(record) if released(record) => Ok(keep(FinishOutcome::Lost)),
-                    _ => Ok(machine::complete(record, request, now)),
-                };
-            },
-        ),
+        Mutant::of("a completion after the own release is dropped", C13, |rules| {
+            rules.complete = |record, request, now| match record {
+                Some(record) if released(record) => Ok(keep(FinishOutcome::Lost)),
+                _ => Ok(machine::complete(record, request, now)),
+            };
+        }),
     ]
 }
 
@@ -126,20 +105,14 @@ fn strangers() -> Vec<Mutant> {
         Mutant::of("a completion ignores the attempt", C12, |rules| {
             rules.complete = |record, request, now| {
                 let attempt = record.map_or(request.attempt, |record| record.attempt);
-                let request = CompleteRequest {
-                    attempt,
-                    ..request.clone()
-                };
+                let request = CompleteRequest { attempt, ..request.clone() };
                 Ok(machine::complete(record, &request, now))
             };
         }),
         Mutant::of("a completion ignores the fingerprint", C12, |rules| {
             rules.complete = |record, request, now| {
                 let fingerprint = record.map_or(request.fingerprint, |record| record.fingerprint);
-                let request = CompleteRequest {
-                    fingerprint,
-                    ..request.clone()
-                };
+                let request = CompleteRequest { fingerprint, ..request.clone() };
                 Ok(machine::complete(record, &request, now))
             };
         }),
@@ -202,10 +175,7 @@ macro_rules! storing {
         |record, request, now| {
             let change: fn(Bytes) -> Bytes = $change;
             let response = change(request.response.clone());
-            let request = CompleteRequest {
-                response,
-                ..request.clone()
-            };
+            let request = CompleteRequest { response, ..request.clone() };
             Ok(machine::complete(record, &request, now))
         }
     };
@@ -226,10 +196,7 @@ fn responses() -> Vec<Mutant> {
         }),
         Mutant::of("a response ends at its first zero byte", C40, |rules| {
             rules.complete = storing!(|bytes| {
-                let end = bytes
-                    .iter()
-                    .position(|byte| *byte == 0)
-                    .unwrap_or(bytes.len());
+                let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
                 bytes.slice(..end)
             });
         }),
@@ -247,11 +214,7 @@ fn responses() -> Vec<Mutant> {
                 if response.len() <= profile.max_response_bytes {
                     return Ok(());
                 }
-                Err(StoreError::new(
-                    Operation::Complete,
-                    ErrorKind::TooLarge,
-                    "too large",
-                ))
+                Err(StoreError::new(Operation::Complete, ErrorKind::TooLarge, "too large"))
             };
         }),
         Mutant::of("a response of the largest size is refused", C40, |rules| {

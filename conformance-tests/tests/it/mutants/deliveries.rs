@@ -26,21 +26,15 @@ fn copies() -> Vec<Mutant> {
                 _ => machine::claim(record, request, now),
             };
         }),
-        Mutant::of(
-            "a late not started frees the key of a successor",
-            C50,
-            |rules| {
-                rules.release = |record, request, now| match record {
-                    Some(record)
-                        if in_progress(record) && request.release == Release::NotStarted =>
-                    {
-                        let record = edited(Some(record), |record| record.state = State::Unused);
-                        Ok(put(record.unwrap(), ReleaseOutcome::Released))
-                    }
-                    _ => Ok(machine::release(record, request, now)),
-                };
-            },
-        ),
+        Mutant::of("a late not started frees the key of a successor", C50, |rules| {
+            rules.release = |record, request, now| match record {
+                Some(record) if in_progress(record) && request.release == Release::NotStarted => {
+                    let record = edited(Some(record), |record| record.state = State::Unused);
+                    Ok(put(record.unwrap(), ReleaseOutcome::Released))
+                }
+                _ => Ok(machine::release(record, request, now)),
+            };
+        }),
         Mutant::of("a late renewal of a predecessor is held", C50, |rules| {
             rules.renew = |record, request, now| match machine::renew(record, request, now) {
                 decision if record.is_some_and(|record| record.attempt > request.attempt) => {
@@ -66,19 +60,11 @@ fn steps() -> Vec<Mutant> {
         Mutant::of("a dropped operation leaves its lock behind", C45, |rules| {
             rules.steps = Steps::Busy;
         }),
-        Mutant::of("a store that panics", C60, |rules| {
-            rules.steps = Steps::Panic
+        Mutant::of("a store that panics", C60, |rules| rules.steps = Steps::Panic),
+        Mutant::of("a completion removes the record and writes it later", C60, |rules| {
+            rules.steps = Steps::RemoveThenWrite;
         }),
-        Mutant::of(
-            "a completion removes the record and writes it later",
-            C60,
-            |rules| {
-                rules.steps = Steps::RemoveThenWrite;
-            },
-        ),
-        Mutant::of("reads lag one write behind", C60, |rules| {
-            rules.steps = Steps::StaleReads
-        }),
+        Mutant::of("reads lag one write behind", C60, |rules| rules.steps = Steps::StaleReads),
         Mutant::of("two completions at once are both lost", C60, |rules| {
             rules.complete = |record, request, now| {
                 let mut decision = machine::complete(record, request, now);
@@ -111,16 +97,10 @@ fn sweeps() -> Vec<Mutant> {
         Mutant::of("a sweep does not count the abandoned", C55, |rules| {
             rules.counts_as_abandoned = |_| false;
         }),
-        Mutant::of("a sweep removes nothing", C55, |rules| {
-            rules.sweep = |_, _| false
+        Mutant::of("a sweep removes nothing", C55, |rules| rules.sweep = |_, _| false),
+        Mutant::of("a sweep removes what was claimed since it looked", C55, |rules| {
+            rules.steps = Steps::SweepLater;
         }),
-        Mutant::of(
-            "a sweep removes what was claimed since it looked",
-            C55,
-            |rules| {
-                rules.steps = Steps::SweepLater;
-            },
-        ),
     ]
 }
 
@@ -131,21 +111,13 @@ fn network() -> Vec<Mutant> {
             C50,
             NetFault::EffectNone,
         ),
-        Mutant::over_a_network(
-            "an outage is an unexpected error",
-            C50,
-            NetFault::Unexpected,
-        ),
+        Mutant::over_a_network("an outage is an unexpected error", C50, NetFault::Unexpected),
         Mutant::over_a_network(
             "a broken connection is used for ever",
             C50,
             NetFault::NeverReconnects,
         ),
         Mutant::over_a_network("no time-out", C51, NetFault::NoTimeout),
-        Mutant::over_a_network(
-            "a dropped request leaves its reply behind",
-            C45,
-            NetFault::Shifted,
-        ),
+        Mutant::over_a_network("a dropped request leaves its reply behind", C45, NetFault::Shifted),
     ]
 }

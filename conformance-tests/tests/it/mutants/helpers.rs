@@ -57,8 +57,5 @@ pub(crate) fn with_takeover<'a>(
     request: &ClaimRequest<'a>,
     takeover: Takeover,
 ) -> ClaimRequest<'a> {
-    ClaimRequest {
-        takeover,
-        ..*request
-    }
+    ClaimRequest { takeover, ..*request }
 }

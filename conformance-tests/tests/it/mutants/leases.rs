@@ -58,9 +58,7 @@ fn takeovers() -> Vec<Mutant> {
         Mutant::of("a takeover forgets the attempt", C07, |rules| {
             rules.claim = |record, request, now| {
                 let decision = machine::claim(record, request, now)?;
-                Ok(writing(decision, |record| {
-                    record.attempt = AttemptNumber::FIRST.next()
-                }))
+                Ok(writing(decision, |record| record.attempt = AttemptNumber::FIRST.next()))
             };
         }),
         Mutant::of("a takeover forgets the checkpoint", C07, |rules| {
@@ -83,16 +81,12 @@ fn takeovers() -> Vec<Mutant> {
                 }))
             };
         }),
-        Mutant::of(
-            "a takeover forgets when the first attempt began",
-            C07,
-            |rules| {
-                rules.claim = |record, request, now| {
-                    let record = edited(record, |record| record.first_claimed_at = now.at);
-                    machine::claim(record.as_ref(), request, now)
-                };
-            },
-        ),
+        Mutant::of("a takeover forgets when the first attempt began", C07, |rules| {
+            rules.claim = |record, request, now| {
+                let record = edited(record, |record| record.first_claimed_at = now.at);
+                machine::claim(record.as_ref(), request, now)
+            };
+        }),
         Mutant::of("a takeover keeps the token of the dead", C07, |rules| {
             rules.claim = |record, request, now| {
                 let decision = machine::claim(record, request, now)?;
@@ -110,13 +104,9 @@ fn takeovers() -> Vec<Mutant> {
                 machine::claim(record.as_ref(), request, now)
             };
         }),
-        Mutant::of(
-            "a claim is written with its retention for a lease",
-            C46,
-            |rules| {
-                rules.steps = Steps::Provisional;
-            },
-        ),
+        Mutant::of("a claim is written with its retention for a lease", C46, |rules| {
+            rules.steps = Steps::Provisional;
+        }),
         Mutant::of("a ghost claim lasts for the retention", C46, |rules| {
             rules.claim = |record, request, now| {
                 let decision = machine::claim(record, request, now)?;
@@ -198,10 +188,7 @@ fn renewals() -> Vec<Mutant> {
         Mutant::of("an empty checkpoint is taken for none", C20, |rules| {
             rules.renew = |record, request, now| {
                 let checkpoint = request.checkpoint.clone().filter(|bytes| !bytes.is_empty());
-                let request = RenewRequest {
-                    checkpoint,
-                    ..request.clone()
-                };
+                let request = RenewRequest { checkpoint, ..request.clone() };
                 Ok(machine::renew(record, &request, now))
             };
         }),
@@ -226,23 +213,16 @@ fn renewals() -> Vec<Mutant> {
                 }))
             };
         }),
-        Mutant::of(
-            "an older renewal brings back its checkpoint",
-            C22,
-            |rules| {
-                rules.renew = |record, request, now| {
-                    let newest = RenewRequest {
-                        sequence: NonZeroU64::MAX,
-                        ..request.clone()
-                    };
-                    Ok(writing(machine::renew(record, &newest, now), |record| {
-                        if let State::InProgress { sequence, .. } = &mut record.state {
-                            *sequence = request.sequence.get();
-                        }
-                    }))
-                };
-            },
-        ),
+        Mutant::of("an older renewal brings back its checkpoint", C22, |rules| {
+            rules.renew = |record, request, now| {
+                let newest = RenewRequest { sequence: NonZeroU64::MAX, ..request.clone() };
+                Ok(writing(machine::renew(record, &newest, now), |record| {
+                    if let State::InProgress { sequence, .. } = &mut record.state {
+                        *sequence = request.sequence.get();
+                    }
+                }))
+            };
+        }),
         Mutant::of("an older renewal is lost", C22, |rules| {
             rules.renew = |record, request, now| {
                 let newest = match record.map(|record| &record.state) {
@@ -284,10 +264,7 @@ fn strangers() -> Vec<Mutant> {
         Mutant::of("a renewal ignores the attempt", C21, |rules| {
             rules.renew = |record, request, now| {
                 let attempt = record.map_or(request.attempt, |record| record.attempt);
-                let request = RenewRequest {
-                    attempt,
-                    ..request.clone()
-                };
+                let request = RenewRequest { attempt, ..request.clone() };
                 Ok(machine::renew(record, &request, now))
             };
         }),
@@ -300,10 +277,8 @@ fn strangers() -> Vec<Mutant> {
         Mutant::of("a heartbeat writes after the completion", C21, |rules| {
             rules.renew = |record, request, now| match record {
                 Some(record) if completed(record) => {
-                    let expires_at = now
-                        .at
-                        .after(request.lease.get())
-                        .after(record.retention.get());
+                    let expires_at =
+                        now.at.after(request.lease.get()).after(record.retention.get());
                     let record = edited(Some(record), |record| record.expires_at = expires_at);
                     Ok(put(record.unwrap(), held(request.lease.get())))
                 }
@@ -316,11 +291,7 @@ fn strangers() -> Vec<Mutant> {
                     if released(record) {
                         let (sequence, checkpoint) = (0, None);
                         let lease_until = now.at;
-                        record.state = State::InProgress {
-                            lease_until,
-                            sequence,
-                            checkpoint,
-                        };
+                        record.state = State::InProgress { lease_until, sequence, checkpoint };
                     }
                 });
                 Ok(machine::renew(record.as_ref(), request, now))
@@ -347,10 +318,7 @@ fn ghost(request: &RenewRequest<'_>, now: Timestamp) -> idempotency_core::Record
         state: State::InProgress {
             lease_until,
             sequence: request.sequence.get(),
-            checkpoint: request
-                .checkpoint
-                .clone()
-                .map(|bytes| Bytes::copy_from_slice(&bytes)),
+            checkpoint: request.checkpoint.clone().map(|bytes| Bytes::copy_from_slice(&bytes)),
         },
     }
 }

@@ -5,6 +5,7 @@ mod claims;
 mod clocks;
 mod completions;
 mod deliveries;
+mod executors;
 mod helpers;
 mod leases;
 mod places;
@@ -34,10 +35,6 @@ impl Mutant {
             replace(&mut rules);
             Suite::new(LabHarness::new(rules))
         });
-        Self {
-            name,
-            breaks,
-            suite,
-        }
+        Self { name, breaks, suite }
     }
 }

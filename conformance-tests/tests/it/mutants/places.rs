@@ -26,10 +26,9 @@ macro_rules! kept_at {
 
 pub(crate) fn mutants() -> Vec<Mutant> {
     vec![
-        kept_at!(
-            "scope and key are joined with a separator",
-            |namespace, key| { format!("{}:{}:{}", namespace.name(), scope(key), key.key()) }
-        ),
+        kept_at!("scope and key are joined with a separator", |namespace, key| {
+            format!("{}:{}:{}", namespace.name(), scope(key), key.key())
+        }),
         kept_at!("scope and key are joined with nothing", |namespace, key| {
             format!("{}/{}{}", namespace.name(), scope(key), key.key())
         }),
@@ -53,19 +52,11 @@ pub(crate) fn mutants() -> Vec<Mutant> {
         }),
         kept_at!("what is not ASCII is dropped", |namespace, key| {
             let ascii: String = key.key().chars().filter(char::is_ascii).collect();
-            format!(
-                "{}/{}/{}-{}",
-                namespace.name(),
-                scope(key),
-                ascii.len(),
-                ascii
-            )
+            format!("{}/{}/{}-{}", namespace.name(), scope(key), ascii.len(), ascii)
         }),
         kept_at!("the namespace is left out", |_, key| {
             Namespace::default().storage_key(key).as_str().to_owned()
         }),
-        Mutant::of("the record of another key is an answer", C35, |rules| {
-            rules.name = nameless
-        }),
+        Mutant::of("the record of another key is an answer", C35, |rules| rules.name = nameless),
     ]
 }

@@ -41,21 +41,15 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 _ => read(operation, stored, place),
             };
         }),
-        Mutant::of("an unreadable record is swept", C00, |rules| {
-            rules.sweeps_unreadable = true
-        }),
-        Mutant::of(
-            "an unreadable record is an unexpected error",
-            C00,
-            |rules| {
-                rules.read = |operation, stored, place| {
-                    let unexpected = |error: CorruptRecord| {
-                        StoreError::new(operation, ErrorKind::Unexpected, error.to_string())
-                    };
-                    Record::decode(stored, place).map(Some).map_err(unexpected)
+        Mutant::of("an unreadable record is swept", C00, |rules| rules.sweeps_unreadable = true),
+        Mutant::of("an unreadable record is an unexpected error", C00, |rules| {
+            rules.read = |operation, stored, place| {
+                let unexpected = |error: CorruptRecord| {
+                    StoreError::new(operation, ErrorKind::Unexpected, error.to_string())
                 };
-            },
-        ),
+                Record::decode(stored, place).map(Some).map_err(unexpected)
+            };
+        }),
         Mutant::of("the limit of a checkpoint is not checked", C41, |rules| {
             rules.check_checkpoint = |_, _| Ok(());
         }),
@@ -63,27 +57,19 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             rules.renew = |record, request, now| {
                 let cut = |bytes: &Bytes| bytes.slice(..bytes.len().min(255));
                 let checkpoint = request.checkpoint.as_ref().map(cut);
-                let request = RenewRequest {
-                    checkpoint,
-                    ..request.clone()
-                };
+                let request = RenewRequest { checkpoint, ..request.clone() };
                 Ok(idempotency_core::machine::renew(record, &request, now))
             };
         }),
-        Mutant::of(
-            "a checkpoint of the largest size is refused",
-            C41,
-            |rules| {
-                rules.check_checkpoint = |profile, checkpoint| match checkpoint {
-                    Some(bytes) if bytes.len() >= profile.max_checkpoint_bytes => {
-                        let error =
-                            StoreError::new(Operation::Renew, ErrorKind::TooLarge, "too large");
-                        Err(error.without_effect())
-                    }
-                    _ => Ok(()),
-                };
-            },
-        ),
+        Mutant::of("a checkpoint of the largest size is refused", C41, |rules| {
+            rules.check_checkpoint = |profile, checkpoint| match checkpoint {
+                Some(bytes) if bytes.len() >= profile.max_checkpoint_bytes => {
+                    let error = StoreError::new(Operation::Renew, ErrorKind::TooLarge, "too large");
+                    Err(error.without_effect())
+                }
+                _ => Ok(()),
+            };
+        }),
     ]
 }
 
@@ -92,8 +78,5 @@ fn of_a_newer_release(stored: &Bytes, place: &StorageKey) -> Record {
     let mut bytes = stored.to_vec();
     bytes[4] = 1;
     let record = Record::decode(&bytes.into(), place).unwrap();
-    edited(Some(&record), |record| {
-        record.fingerprint = Fingerprint::of_bytes("new")
-    })
-    .unwrap()
+    edited(Some(&record), |record| record.fingerprint = Fingerprint::of_bytes("new")).unwrap()
 }

@@ -10,37 +10,23 @@ use super::{Mutant, helpers::*};
 #[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn mutants() -> Vec<Mutant> {
     vec![
-        Mutant::of(
-            "not started by attempt 2 removes the record",
-            C25,
-            |rules| {
-                rules.release = |record, request, now| {
-                    if request.release != Release::NotStarted {
-                        return Ok(machine::release(record, request, now));
-                    }
-                    let first = edited(record, |record| record.attempt = AttemptNumber::FIRST);
-                    let request = ReleaseRequest {
-                        attempt: AttemptNumber::FIRST,
-                        ..*request
-                    };
-                    Ok(machine::release(first.as_ref(), &request, now))
-                };
-            },
-        ),
+        Mutant::of("not started by attempt 2 removes the record", C25, |rules| {
+            rules.release = |record, request, now| {
+                if request.release != Release::NotStarted {
+                    return Ok(machine::release(record, request, now));
+                }
+                let first = edited(record, |record| record.attempt = AttemptNumber::FIRST);
+                let request = ReleaseRequest { attempt: AttemptNumber::FIRST, ..*request };
+                Ok(machine::release(first.as_ref(), &request, now))
+            };
+        }),
         Mutant::of("not started counts as failed", C25, |rules| {
             rules.release = |record, request, now| {
                 let release = match request.release {
                     Release::NotStarted => Release::Failed,
                     other => other,
                 };
-                Ok(machine::release(
-                    record,
-                    &ReleaseRequest {
-                        release,
-                        ..*request
-                    },
-                    now,
-                ))
+                Ok(machine::release(record, &ReleaseRequest { release, ..*request }, now))
             };
         }),
         Mutant::of("not started by attempt 2 counts as unknown", C25, |rules| {
@@ -50,14 +36,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                     Release::NotStarted if later => Release::Unknown,
                     other => other,
                 };
-                Ok(machine::release(
-                    record,
-                    &ReleaseRequest {
-                        release,
-                        ..*request
-                    },
-                    now,
-                ))
+                Ok(machine::release(record, &ReleaseRequest { release, ..*request }, now))
             };
         }),
         Mutant::of("a failure forgets the checkpoint", C26, |rules| {
@@ -72,13 +51,8 @@ pub(crate) fn mutants() -> Vec<Mutant> {
         Mutant::of("a failure removes the record", C26, |rules| {
             rules.release = |record, request, now| {
                 Ok(writing(machine::release(record, request, now), |record| {
-                    if matches!(
-                        record.state,
-                        State::Released {
-                            reason: ReleaseReason::Failed,
-                            ..
-                        }
-                    ) {
+                    if matches!(record.state, State::Released { reason: ReleaseReason::Failed, .. })
+                    {
                         record.state = State::Unused;
                     }
                 }))
@@ -113,14 +87,7 @@ pub(crate) fn mutants() -> Vec<Mutant> {
         Mutant::of("a release ignores the attempt", C27, |rules| {
             rules.release = |record, request, now| {
                 let attempt = record.map_or(request.attempt, |record| record.attempt);
-                Ok(machine::release(
-                    record,
-                    &ReleaseRequest {
-                        attempt,
-                        ..*request
-                    },
-                    now,
-                ))
+                Ok(machine::release(record, &ReleaseRequest { attempt, ..*request }, now))
             };
         }),
         Mutant::of("a completed key is released", C27, |rules| {
@@ -128,11 +95,8 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 let record = edited(record, |record| {
                     if completed(record) {
                         let lease_until = now.at;
-                        record.state = State::InProgress {
-                            lease_until,
-                            sequence: 0,
-                            checkpoint: None,
-                        };
+                        record.state =
+                            State::InProgress { lease_until, sequence: 0, checkpoint: None };
                     }
                 });
                 Ok(machine::release(record.as_ref(), request, now))
@@ -148,11 +112,8 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             rules.release = |record, request, now| {
                 let record = edited(record, |record| {
                     if let State::Released { at, checkpoint, .. } = record.state.clone() {
-                        record.state = State::InProgress {
-                            lease_until: at,
-                            sequence: 0,
-                            checkpoint,
-                        };
+                        record.state =
+                            State::InProgress { lease_until: at, sequence: 0, checkpoint };
                     }
                 });
                 Ok(machine::release(record.as_ref(), request, now))
@@ -164,19 +125,11 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 None => Ok(keep(ReleaseOutcome::Lost)),
             };
         }),
-        Mutant::of(
-            "a late claim after not started holds the key",
-            C29,
-            |rules| {
-                rules.claim = |record, request, now| {
-                    machine::claim(
-                        record.filter(|record| record.state != State::Unused),
-                        request,
-                        now,
-                    )
-                };
-            },
-        ),
+        Mutant::of("a late claim after not started holds the key", C29, |rules| {
+            rules.claim = |record, request, now| {
+                machine::claim(record.filter(|record| record.state != State::Unused), request, now)
+            };
+        }),
         Mutant::of("not started blocks the key for everybody", C29, |rules| {
             rules.claim = |record, request, now| match record {
                 Some(record) if record.state == State::Unused => {

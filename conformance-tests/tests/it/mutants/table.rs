@@ -24,26 +24,15 @@ fn counts(case: &str) -> bool {
 
 /// On one thread, so that the same seed gives the same run.
 fn run(suite: &Suite) -> idempotency_conformance::Report {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(suite.run())
 }
 
 fn catch(mutant: &Mutant) -> Caught {
     let report = run(&(mutant.suite)().seed(SEED).quick());
-    if std::env::var_os("TIMES").is_some() { let ms: u128 = report.cases().iter().map(|c| c.took().as_millis()).sum(); eprintln!("{ms} {} {:?}", mutant.name, report.cases().iter().max_by_key(|c| c.took()).map(|c| (c.name(), c.took()))); }
-    let failed = report
-        .cases()
-        .iter()
-        .filter(|case| matches!(case.outcome(), Outcome::Failed(_)));
+    let failed = report.cases().iter().filter(|case| matches!(case.outcome(), Outcome::Failed(_)));
     let by = failed.map(|case| (case.name(), case.clause())).collect();
-    Caught {
-        name: mutant.name,
-        breaks: mutant.breaks,
-        by,
-    }
+    Caught { name: mutant.name, breaks: mutant.breaks, by }
 }
 
 fn catch_all() -> Vec<Caught> {
@@ -59,32 +48,21 @@ fn catch_all() -> Vec<Caught> {
 fn document(caught: &[Caught]) -> String {
     let mut text = String::from(HEAD);
     let clauses = Clause::ALL.len();
-    writeln!(
-        text,
-        "{} mutants, {} cases, {clauses} clauses.\n",
-        caught.len(),
-        CASES.len()
-    )
-    .unwrap();
+    writeln!(text, "{} mutants, {} cases, {clauses} clauses.\n", caught.len(), CASES.len())
+        .unwrap();
     text.push_str(
         "| clause | mutant | caught by the clause's own cases | and by |\n|---|---|---|---|\n",
     );
     for Caught { name, breaks, by } in caught {
-        let (own, others): (Vec<_>, Vec<_>) = by
-            .iter()
-            .partition(|(case, clause)| clause == breaks && counts(case));
+        let (own, others): (Vec<_>, Vec<_>) =
+            by.iter().partition(|(case, clause)| clause == breaks && counts(case));
         let own: Vec<_> = own.iter().map(|(case, _)| format!("`{case}`")).collect();
         let others = match others.len() {
             0 => "nothing else".to_owned(),
             1 => "1 other case".to_owned(),
             count => format!("{count} other cases"),
         };
-        writeln!(
-            text,
-            "| {breaks} | {name} | {} | {others} |",
-            own.join(", ")
-        )
-        .unwrap();
+        writeln!(text, "| {breaks} | {name} | {} | {others} |", own.join(", ")).unwrap();
     }
     text
 }
@@ -107,36 +85,24 @@ fn every_mutant_is_caught_by_its_clause_and_the_table_says_so() {
     let missed: Vec<_> = caught
         .iter()
         .filter(|mutant| {
-            !mutant
-                .by
-                .iter()
-                .any(|(case, clause)| *clause == mutant.breaks && counts(case))
+            !mutant.by.iter().any(|(case, clause)| *clause == mutant.breaks && counts(case))
         })
         .map(|mutant| format!("{} {}: only {:?}", mutant.breaks, mutant.name, mutant.by))
         .collect();
-    assert!(
-        missed.is_empty(),
-        "mutants that live:\n{}",
-        missed.join("\n")
-    );
+    assert!(missed.is_empty(), "mutants that live:\n{}", missed.join("\n"));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/mutants.md");
     let text = document(&caught);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &text).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert_eq!(
-        written, text,
-        "docs/mutants.md is out of date: run with UPDATE_DOCS=1"
-    );
+    assert_eq!(written, text, "docs/mutants.md is out of date: run with UPDATE_DOCS=1");
 }
 
 #[test]
 fn every_clause_has_a_mutant() {
     let mutants = all();
-    let without = Clause::ALL
-        .iter()
-        .filter(|clause| !mutants.iter().any(|m| m.breaks == **clause));
+    let without = Clause::ALL.iter().filter(|clause| !mutants.iter().any(|m| m.breaks == **clause));
     assert_eq!(without.collect::<Vec<_>>(), Vec::<&Clause>::new());
 }
 
