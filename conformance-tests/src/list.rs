@@ -290,6 +290,7 @@ macro_rules! listing {
 __for_each_case! { listing {} }
 
 /// A clause without a case does not compile.
+#[expect(clippy::indexing_slicing, reason = "const, and within the length")]
 const _: () = {
     let mut clause = 0;
     while clause < Clause::ALL.len() {

@@ -10,11 +10,10 @@ fn failure_of(mutant: &str, case: &str) -> Option<String> {
     let mutant = mutants.iter().find(|known| known.name == mutant).unwrap();
     let suite: Suite = (mutant.suite)().select(|_| true).filter(case).seed(3);
     let report = run(&suite);
-    let failed = report.cases().iter().find_map(|case| match case.outcome() {
+    report.cases().iter().find_map(|case| match case.outcome() {
         Outcome::Failed(detail) => Some(detail.clone()),
         _ => None,
-    });
-    failed
+    })
 }
 
 #[test]
