@@ -1,6 +1,7 @@
 //! One module a kind of store.
 
 mod memory;
+mod redis;
 
 use crate::{cli::Args, report::Report};
 
@@ -8,6 +9,7 @@ use crate::{cli::Args, report::Report};
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     match args.url.split(':').next() {
         Some("memory") => memory::run(args),
-        _ => anyhow::bail!("no scenarios for this URL; there are some for `memory:`"),
+        Some("redis") => redis::run(args),
+        _ => anyhow::bail!("no scenarios for this URL; there are some for `memory:` and `redis:`"),
     }
 }
