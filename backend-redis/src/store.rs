@@ -258,13 +258,23 @@ impl RedisStore {
         let place = self.place(request.key);
         let value = wire::first_attempt(place.name, request);
         let life = wire::millis(wire::life_of_claim(request)).to_string();
-        let (value, life) = (value.as_slice(), life.as_bytes());
         if !self.inner.is_old.load(Ordering::Relaxed) {
-            let hot = self.claim_hot(request, &place, value, life).await;
+            let hot = self.claim_hot(request, &place, &value, life.as_bytes()).await;
             if let Hot::Answer(outcome) = self.in_step(hot)? {
                 return Ok(outcome);
             }
         }
+        // boxed, so that the hot path is not as large as this one
+        Box::pin(self.claim_by_script(request, &place, &value, life.as_bytes())).await
+    }
+
+    async fn claim_by_script(
+        &self,
+        request: &ClaimRequest<'_>,
+        place: &Place,
+        value: &[u8],
+        life: &[u8],
+    ) -> Result<ClaimOutcome, StoreError> {
         let may_take_over: &[u8] = match request.takeover {
             Takeover::Allow => b"1",
             Takeover::Refuse => b"0",
@@ -284,7 +294,7 @@ impl IdempotencyStore for RedisStore {
         self.within_timeout(Operation::Claim, async {
             let outcome = self.claim_once(&request).await?;
             if let (ClaimOutcome::Acquired(_), Some(replicas)) = (&outcome, &self.inner.replicas) {
-                replicas.have_it().await?;
+                Box::pin(replicas.have_it()).await?;
             }
             Ok(outcome)
         })

@@ -26,14 +26,19 @@ impl Dialled {
         }
     }
 
+    /// The connection there is.
+    pub(crate) fn current(&self) -> Option<MultiplexedConnection> {
+        self.lock().clone()
+    }
+
     pub(crate) async fn connection(&self) -> RedisResult<MultiplexedConnection> {
-        if let Some(connection) = &*self.current() {
-            return Ok(connection.clone());
+        if let Some(connection) = self.current() {
+            return Ok(connection);
         }
         let before = self.rounds.load(Ordering::Acquire);
         let mut failed = self.dialling.lock().await;
-        if let Some(connection) = &*self.current() {
-            return Ok(connection.clone());
+        if let Some(connection) = self.current() {
+            return Ok(connection);
         }
         // somebody else dialled meanwhile and failed: what is true for one is true for all who waited
         if self.rounds.load(Ordering::Acquire) != before
@@ -45,15 +50,15 @@ impl Dialled {
         self.rounds.fetch_add(1, Ordering::Release);
         *failed = dialled.as_ref().err().cloned();
         let connection = dialled?;
-        *self.current() = Some(connection.clone());
+        *self.lock() = Some(connection.clone());
         Ok(connection)
     }
 
     pub(crate) fn give_up(&self) {
-        *self.current() = None;
+        *self.lock() = None;
     }
 
-    fn current(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
+    fn lock(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,8 +6,8 @@ mod dialled;
 use std::{fmt, sync::Arc};
 
 use redis::{
-    Cmd, Pipeline, RedisResult, Value,
-    aio::{ConnectionManager, MultiplexedConnection},
+    Cmd, Pipeline, RedisFuture, RedisResult, Value,
+    aio::{ConnectionLike, ConnectionManager, MultiplexedConnection},
     cluster_async::ClusterConnection,
 };
 
@@ -29,12 +29,7 @@ pub(crate) enum Link {
 
 impl Link {
     pub(crate) async fn command(&self, command: &Cmd) -> RedisResult<Value> {
-        match self {
-            Self::Dialled(dialled) => command.query_async(&mut dialled.connection().await?).await,
-            Self::Manager(manager) => command.query_async(&mut manager.clone()).await,
-            Self::Multiplexed(connection) => command.query_async(&mut connection.clone()).await,
-            Self::Cluster(cluster) => command.query_async(&mut cluster.clone()).await,
-        }
+        command.query_async(&mut self.handle().await?).await
     }
 
     /// Sends all commands at once. Each has its own result.
@@ -42,12 +37,20 @@ impl Link {
         &self,
         commands: &Pipeline,
     ) -> RedisResult<Vec<RedisResult<Value>>> {
-        match self {
-            Self::Dialled(dialled) => commands.query_async(&mut dialled.connection().await?).await,
-            Self::Manager(manager) => commands.query_async(&mut manager.clone()).await,
-            Self::Multiplexed(connection) => commands.query_async(&mut connection.clone()).await,
-            Self::Cluster(cluster) => commands.query_async(&mut cluster.clone()).await,
-        }
+        commands.query_async(&mut self.handle().await?).await
+    }
+
+    async fn handle(&self) -> RedisResult<Handle> {
+        Ok(match self {
+            Self::Dialled(dialled) => Handle::Multiplexed(match dialled.current() {
+                Some(connection) => connection,
+                // boxed, so that every operation is not as large as one that dials
+                None => Box::pin(dialled.connection()).await?,
+            }),
+            Self::Manager(manager) => Handle::Manager(manager.clone()),
+            Self::Multiplexed(connection) => Handle::Multiplexed(connection.clone()),
+            Self::Cluster(cluster) => Handle::Cluster(cluster.clone()),
+        })
     }
 
     /// Runs a script, which the server may have forgotten.
@@ -59,7 +62,7 @@ impl Link {
     ) -> RedisResult<Value> {
         match self.command(&script.known(key, arguments)).await {
             Err(error) if is_unknown_script(&error) => {
-                self.command(&script.whole(key, arguments)).await
+                Box::pin(self.command(&script.whole(key, arguments))).await
             }
             reply => reply,
         }
@@ -76,6 +79,44 @@ impl Link {
     /// Whether an error can hide that an earlier try of the driver's was applied.
     pub(crate) const fn sends_again(&self) -> bool {
         matches!(self, Self::Cluster(_))
+    }
+}
+
+/// A handle of one of the driver's connections.
+enum Handle {
+    Multiplexed(MultiplexedConnection),
+    Manager(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+impl ConnectionLike for Handle {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::Multiplexed(connection) => connection.req_packed_command(cmd),
+            Self::Manager(manager) => manager.req_packed_command(cmd),
+            Self::Cluster(cluster) => cluster.req_packed_command(cmd),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        cmd: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match self {
+            Self::Multiplexed(connection) => connection.req_packed_commands(cmd, offset, count),
+            Self::Manager(manager) => manager.req_packed_commands(cmd, offset, count),
+            Self::Cluster(cluster) => cluster.req_packed_commands(cmd, offset, count),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        match self {
+            Self::Multiplexed(connection) => connection.get_db(),
+            Self::Manager(manager) => manager.get_db(),
+            Self::Cluster(cluster) => cluster.get_db(),
+        }
     }
 }
 

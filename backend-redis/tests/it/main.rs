@@ -1,5 +1,7 @@
 //! The store against real servers. A server that is missing is a failure, never a skip.
 
 mod conformance;
+mod faults;
+mod foreign;
 mod model;
 mod support;

@@ -5,9 +5,9 @@ use std::{sync::OnceLock, time::Duration};
 use bytes::Bytes;
 use idempotency_conformance::unique_namespace;
 use idempotency_core::{
-    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, Clock, CompleteRequest, Fingerprint,
+    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, CompleteRequest, Fingerprint,
     FinishOutcome, IdempotencyKey, IdempotencyStore, Lease, Namespace, Release, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Retention, StoreError, SystemClock, Takeover,
+    ReleaseRequest, RenewOutcome, RenewRequest, Retention, StoreError, Takeover,
 };
 use idempotency_redis::{RedisStore, redis};
 use test_servers::redis::{RedisCluster, RedisServer};
@@ -65,17 +65,22 @@ pub(crate) fn retention(millis: u64) -> Retention {
     Retention::new(Duration::from_millis(millis)).unwrap()
 }
 
-/// Waits until `ask` has an answer; a minute is too long.
-pub(crate) async fn soon<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let clock = SystemClock::new();
-    loop {
-        if let Some(answer) = ask().await {
-            return answer;
+/// Evaluates the expression until it has an answer; a minute is too long. A macro, because a task that
+/// calls an async closure is not known to be `Send`.
+macro_rules! soon {
+    ($what:expr, $ask:expr) => {{
+        let clock = idempotency_core::SystemClock::new();
+        loop {
+            if let Some(answer) = $ask {
+                break answer;
+            }
+            let waited = idempotency_core::Clock::monotonic(&clock);
+            assert!(waited < std::time::Duration::from_secs(60), "never: {}", $what);
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        assert!(clock.monotonic() < Duration::from_secs(60), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    }};
 }
+pub(crate) use soon;
 
 /// One attempt at one key.
 #[derive(Clone, Debug)]
