@@ -1,0 +1,213 @@
+//! Replicas, Sentinels, a Cluster on the move.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use idempotency_conformance::unique_namespace;
+use idempotency_core::{
+    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, IdempotencyStore, RenewOutcome,
+    SystemClock,
+};
+use idempotency_redis::RedisStore;
+use test_servers::redis::{RedisCluster, RedisSentinel, RedisServer};
+
+use crate::support::{Caller, connect, fresh, key, replayed, soon};
+
+/// Kind of fault: Redis connection and failover (H-49). What the replica had not got is gone: the
+/// duplicate runs as attempt 1, and the first owner's completion is refused. Where nobody came in
+/// between, it is stored, and said to be restored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failover_loses_what_was_not_replicated_and_the_owner_is_told() {
+    let primary = RedisServer::start().unwrap();
+    let replica = RedisServer::options().replica_of(&primary).start().unwrap();
+    replica.wait_until_replicating().unwrap();
+    let namespace = unique_namespace();
+    let store = connect(&primary.url(), &namespace).await;
+    replica.process().freeze().unwrap();
+    let (taken, alone) = (Caller::new(&key("taken")), Caller::new(&key("alone")));
+    taken.acquire(&store).await;
+    alone.acquire(&store).await;
+    primary.process().kill().unwrap();
+    replica.process().thaw().unwrap();
+    replica.tell(&["REPLICAOF", "NO", "ONE"]).unwrap();
+
+    let promoted = connect(&replica.url(), &namespace).await;
+    let duplicate = Caller::new(&taken.key).claim(&promoted).await.unwrap();
+    let ClaimOutcome::Acquired(duplicate) = duplicate else { panic!("{duplicate:?}") };
+    assert_eq!(duplicate.attempt.get(), 1);
+    assert_eq!(taken.renew(&promoted, 1).await.unwrap(), RenewOutcome::Lost);
+    assert_eq!(taken.complete(&promoted, "x").await.unwrap(), FinishOutcome::Lost);
+    assert_eq!(alone.renew(&promoted, 1).await.unwrap(), RenewOutcome::Lost);
+    assert_eq!(alone.complete(&promoted, "x").await.unwrap(), FinishOutcome::Restored);
+}
+
+/// Kind of fault: Redis connection and failover (H-49). With replicas to wait for, a claim that they do
+/// not have is refused; once they have it, the same claim is acquired and survives.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_waits_for_replicas_is_refused_without_them() {
+    let primary = RedisServer::start().unwrap();
+    let replica = RedisServer::options().replica_of(&primary).start().unwrap();
+    replica.wait_until_replicating().unwrap();
+    let namespace = unique_namespace();
+    let store = RedisStore::builder()
+        .namespace(namespace.clone())
+        .wait_replicas(NonZeroU32::MIN, Duration::from_millis(300))
+        .connect(&primary.url())
+        .await
+        .unwrap();
+    Caller::new(&key("replicated")).acquire(&store).await;
+    let paused = Caller::new(&key("paused"));
+    replica.process().freeze().unwrap();
+    let error = paused.claim(&store).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.effect()),
+        (ErrorKind::Unavailable, Effect::Unknown),
+        "{error}"
+    );
+    replica.process().thaw().unwrap();
+    let claimed = soon!("replicas", paused.claim(&store).await.ok());
+    assert!(matches!(claimed, ClaimOutcome::Acquired(_)), "{claimed:?}");
+    // many at once share the waits
+    let tasks: Vec<_> = (0..64)
+        .map(|task| {
+            let store = store.clone();
+            tokio::spawn(async move { Caller::new(&key(task)).acquire(&store).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    primary.process().kill().unwrap();
+    replica.tell(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let promoted = connect(&replica.url(), &namespace).await;
+    assert_eq!(paused.complete(&promoted, "x").await.unwrap(), FinishOutcome::Done);
+}
+
+/// Kind of fault: Redis connection and failover (H-45, H-49). The primary is killed, or hangs; the
+/// Sentinels promote the replica, and the same store goes on there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_follows_its_sentinels_to_the_new_primary() {
+    for hangs in [false, true] {
+        let servers = RedisSentinel::start().unwrap();
+        let store = RedisStore::builder()
+            .namespace(unique_namespace())
+            .timeout(Duration::from_millis(700))
+            .connect(&servers.url())
+            .await
+            .unwrap();
+        let before = Caller::new(&key("before"));
+        before.acquire(&store).await;
+        assert_eq!(before.complete(&store, "answer").await.unwrap(), FinishOutcome::Done);
+        servers.replica().wait_for(&["DBSIZE"], |size| size == "1").unwrap();
+        let clock = SystemClock::new();
+        if hangs {
+            servers.primary().process().freeze().unwrap();
+        } else {
+            servers.primary().process().kill().unwrap();
+        }
+        let after = Caller::new(&key("after"));
+        let claimed = soon!("a promoted replica", after.claim(&store).await.ok());
+        assert!(matches!(claimed, ClaimOutcome::Acquired(_)), "{claimed:?}");
+        assert!(clock.monotonic() < Duration::from_secs(30), "{:?}", clock.monotonic());
+        assert_eq!(replayed(&store, &before.key).await, "answer");
+        assert_eq!(after.complete(&store, "x").await.unwrap(), FinishOutcome::Done);
+        if hangs {
+            servers.primary().process().thaw().unwrap();
+        }
+    }
+}
+
+/// Kind of fault: Redis scripts and cluster. All operations on keys whose slot is on its way from one
+/// node to another: neither MOVED nor ASK nor CROSSSLOT is seen, and nobody is acquired twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_go_on_while_a_slot_moves() {
+    let cluster = RedisCluster::start().unwrap();
+    let namespace = unique_namespace();
+    let store = connect(&cluster.url(), &namespace).await;
+    let moving = key("moves");
+    let place = namespace.storage_key(&moving);
+    let [source, target, ..] = cluster.nodes() else { panic!() };
+    let slot = source.ask(&["CLUSTER", "KEYSLOT", place.as_str()]).unwrap();
+    let owner = cluster.nodes().iter().find(|node| {
+        let slots = node.ask(&["CLUSTER", "NODES"]).unwrap();
+        let own = slots.lines().find(|line| line.contains("myself")).unwrap().to_owned();
+        own.split(' ').skip(8).any(|range| holds(range, slot.parse().unwrap()))
+    });
+    let source = owner.unwrap();
+    let target = if target.port() == source.port() { &cluster.nodes()[0] } else { target };
+    let id = |node: &RedisServer| node.ask(&["CLUSTER", "MYID"]).unwrap();
+    let caller = Caller::new(&moving);
+    caller.acquire(&store).await;
+
+    target.tell(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(source)]).unwrap();
+    source.tell(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(target)]).unwrap();
+    // still there
+    assert!(matches!(caller.renew(&store, 1).await.unwrap(), RenewOutcome::Held { .. }));
+    let port = target.port().to_string();
+    let migrated = source.ask(&["MIGRATE", "127.0.0.1", &port, place.as_str(), "0", "5000"]);
+    assert_eq!(migrated.unwrap(), "OK");
+    // the key is at its new node, the slot is not: everything is asked for twice
+    let again = caller.claim(&store).await.unwrap();
+    assert!(matches!(again, ClaimOutcome::Acquired(_)), "{again:?}");
+    let other = Caller::new(&moving).claim(&store).await.unwrap();
+    assert!(matches!(other, ClaimOutcome::InProgress(_)), "{other:?}");
+    assert!(matches!(caller.renew(&store, 2).await.unwrap(), RenewOutcome::Held { .. }));
+    assert!(store.lookup(&moving).await.unwrap().is_some());
+    assert_eq!(caller.complete(&store, "answer").await.unwrap(), FinishOutcome::Done);
+    assert_eq!(replayed(&store, &moving).await, "answer");
+    for node in [target, source] {
+        node.tell(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(target)]).unwrap();
+    }
+    // moved: the store learns it from the answers
+    assert_eq!(replayed(&store, &moving).await, "answer");
+}
+
+fn holds(range: &str, slot: u32) -> bool {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    matches!((first.parse::<u32>(), last.parse::<u32>()), (Ok(f), Ok(l)) if (f..=l).contains(&slot))
+}
+
+/// Kind of fault: Redis connection and failover. A primary of a Cluster is killed: its replica takes
+/// over, and the same store goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_whose_primary_dies_goes_on() {
+    let cluster = RedisCluster::start().unwrap();
+    let store = fresh(&cluster.url()).await;
+    let callers: Vec<_> = (0..20).map(|number| Caller::new(&key(number))).collect();
+    for caller in &callers {
+        caller.acquire(&store).await;
+    }
+    let first = &cluster.nodes()[0];
+    first.ask(&["WAIT", "1", "2000"]).unwrap();
+    first.process().kill().unwrap();
+    for caller in &callers {
+        let finished = soon!("a completion", caller.complete(&store, "x").await.ok());
+        assert_ne!(finished, FinishOutcome::Lost);
+        assert_eq!(
+            soon!(
+                "a replay",
+                Caller::new(&caller.key)
+                    .claim(&store)
+                    .await
+                    .ok()
+                    .map(|outcome| matches!(outcome, ClaimOutcome::Replay(_)))
+            ),
+            true
+        );
+    }
+}
+
+/// A server that was made a replica answers READONLY: the connection is made anew, and while the
+/// address leads to a replica, claims are refused with no effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demoted_server_refuses_with_no_effect() {
+    let (primary, demoted) = (RedisServer::start().unwrap(), RedisServer::start().unwrap());
+    let store = fresh(&demoted.url()).await;
+    let port = primary.port().to_string();
+    demoted.tell(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    demoted.wait_until_replicating().unwrap();
+    let caller = Caller::new(&key("refused"));
+    let error = caller.claim(&store).await.unwrap_err();
+    assert_eq!((error.kind(), error.effect()), (ErrorKind::Unavailable, Effect::None), "{error}");
+    demoted.tell(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    caller.acquire(&store).await;
+}
