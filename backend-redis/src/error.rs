@@ -95,6 +95,12 @@ pub(crate) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == redis::ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
+/// Whether the key is on its way from one node to another, and the driver has run after it in vain: of a
+/// pipeline only the first command is let in at the new node.
+pub(crate) fn is_redirection(error: &RedisError) -> bool {
+    matches!(code_of(error), Some("ASK" | "MOVED" | "TRYAGAIN"))
+}
+
 /// Whether the server does not know `SET` with `NX` and `GET`: before Redis 7.
 pub(crate) fn is_unknown_syntax(error: &RedisError) -> bool {
     error.code() == Some("ERR")

@@ -20,7 +20,7 @@ use redis::{Pipeline, RedisError, RedisResult, Value};
 use crate::{
     RedisStoreBuilder,
     answer::{self, Hot},
-    error::{classify, is_unknown_syntax, is_worth_another_try},
+    error::{classify, is_redirection, is_unknown_syntax, is_worth_another_try},
     link::{Dial, Link},
     replicas::Replicas,
     script::{self, Script},
@@ -161,9 +161,15 @@ impl RedisStore {
         loop {
             let error = match self.send_once(request).await {
                 Ok(replies) => match replies.first() {
-                    Some(Err(error)) if is_worth_another_try(error) => error.clone(),
+                    Some(Err(error)) if is_worth_another_try(error) && !is_redirection(error) => {
+                        error.clone()
+                    }
                     _ => return Ok(replies),
                 },
+                // one command alone gets through
+                Err(error) if matches!(request, Request::Hot(_)) && is_redirection(&error) => {
+                    return Ok(vec![Err(error)]);
+                }
                 Err(error) => error,
             };
             let classified = self.classify(operation, &error);
@@ -248,6 +254,7 @@ impl RedisStore {
                 self.inner.is_old.store(true, Ordering::Relaxed);
                 Ok(Hot::AskTheScript)
             }
+            (Some(Err(error)), _) if is_redirection(&error) => Ok(Hot::AskTheScript),
             (Some(Err(error)), _) => Err(self.classify(Operation::Claim, &error)),
             // the second of the two was refused, as it is while a slot moves to another node
             _ => Ok(Hot::AskTheScript),

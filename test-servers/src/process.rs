@@ -9,9 +9,10 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
-use crate::ServerError;
+use crate::{ServerError, until};
 
 /// Does what the lines of the pipe say: `START` runs the program in the background and tells its
 /// process id, everything else is a signal to send; after one that ends the program it says so. When
@@ -113,12 +114,18 @@ impl Process {
         String::from_utf8_lossy(end).into_owned()
     }
 
-    /// Stops it where it is: it keeps its connections and answers nothing.
+    /// Stops it where it is, and returns when it stands: it keeps its connections and answers nothing.
     ///
     /// # Errors
     /// The wrapper is gone.
     pub fn freeze(&self) -> Result<(), ServerError> {
-        self.tell("STOP").map(drop)
+        self.tell("STOP")?;
+        let file = format!("/proc/{}/stat", self.pid());
+        let is_stopped = || fs::read_to_string(&file).ok()?.contains(") T ").then_some(());
+        until(Duration::from_secs(10), is_stopped).ok_or_else(|| ServerError::Answer {
+            what: "a process that was told to stop where it is".to_owned(),
+            answer: fs::read_to_string(&file).unwrap_or_default(),
+        })
     }
 
     /// Lets it go on.

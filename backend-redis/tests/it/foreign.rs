@@ -15,9 +15,9 @@ async fn what_is_no_record_is_refused_and_left_alone() {
     let namespace = unique_namespace();
     let store = connect(&server().url(), &namespace).await;
     let mut raw = raw(server()).await;
-    let donor = Caller::new(&key("donor"));
+    let donor = Caller::new(&key("k/donor"));
     donor.acquire(&store).await;
-    let place = |name: &str| namespace.storage_key(&key(name)).as_str().to_owned();
+    let place = |name: &str| namespace.storage_key(&key(format!("k/{name}"))).as_str().to_owned();
     let mut get = redis::cmd("GET");
     let record: Vec<u8> = get.arg(place("donor")).query_async(&mut raw).await.unwrap();
     let with = |at: usize, byte: u8| {
@@ -51,14 +51,14 @@ async fn what_is_no_record_is_refused_and_left_alone() {
         assert!(case.ends_with(&kind), "{case}: {kind}");
     }
     // a record whose expiry somebody took away has no clock any more
-    let lasting = Caller::new(&key("lasting"));
+    let lasting = Caller::new(&key("k/lasting"));
     lasting.acquire(&store).await;
     let () = redis::cmd("PERSIST").arg(place("lasting")).query_async(&mut raw).await.unwrap();
     refuses_everything(&store, "lasting").await;
 }
 
 async fn refuses_everything(store: &idempotency_redis::RedisStore, case: &str) {
-    let caller = Caller::new(&key(case));
+    let caller = Caller::new(&key(format!("k/{case}")));
     let seen = SeenClaim { token: caller.token, attempt: AttemptNumber::FIRST };
     let errors = [
         caller.claim(store).await.map(drop).unwrap_err(),
@@ -72,7 +72,7 @@ async fn refuses_everything(store: &idempotency_redis::RedisStore, case: &str) {
     for error in errors {
         let expected = (ErrorKind::Corrupt, Effect::None);
         assert_eq!((error.kind(), error.effect()), expected, "{case}: {error}");
-        assert!(!format!("{error} {error:?}").contains(case), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("k/"), "{error:?}");
     }
 }
 
