@@ -235,3 +235,6 @@ fn disagreement(operation: Operation) -> StoreError {
     let detail = "the script's answer is none that this release knows";
     StoreError::new(operation, ErrorKind::Unexpected, detail)
 }
+
+#[cfg(test)]
+mod tests;

@@ -201,3 +201,6 @@ fn clock(facts: &Facts) -> Finding {
     }
     finding(Severity::Fine, subject, "leases count by the server's clock alone")
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,6 @@ pub(crate) fn is_unknown_syntax(error: &RedisError) -> bool {
     error.code() == Some("ERR")
         && error.detail().is_some_and(|detail| detail.contains("syntax error"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -264,3 +264,6 @@ impl<'a> Header<'a> {
         Duration::from_millis(self.u64())
     }
 }
+
+#[cfg(test)]
+mod tests;

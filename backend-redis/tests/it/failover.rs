@@ -50,11 +50,12 @@ async fn a_claim_that_waits_for_replicas_is_refused_without_them() {
     let namespace = unique_namespace();
     let store = RedisStore::builder()
         .namespace(namespace.clone())
-        .wait_replicas(NonZeroU32::MIN, Duration::from_millis(300))
+        .wait_replicas(NonZeroU32::MIN, Duration::from_millis(600))
         .connect(&primary.url())
         .await
         .unwrap();
-    Caller::new(&key("replicated")).acquire(&store).await;
+    let replicated = Caller::new(&key("replicated"));
+    soon!("a replica", replicated.claim(&store).await.ok());
     let paused = Caller::new(&key("paused"));
     replica.process().freeze().unwrap();
     let error = paused.claim(&store).await.unwrap_err();
