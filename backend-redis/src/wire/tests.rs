@@ -9,7 +9,7 @@ fn name() -> Name {
 }
 
 const NOW: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
-const LEFT: Duration = Duration::from_millis(86_400_000);
+const LEFT: Duration = Duration::from_hours(24);
 
 fn decoded(value: Vec<u8>) -> Result<Record, CorruptRecord> {
     decode(&value.into(), name(), LEFT, NOW)

@@ -10,8 +10,9 @@ use idempotency_redis::{
     RedisStore,
     redis::{AsyncCommands, cluster::ClusterClient},
 };
+use test_servers::redis::{RedisCluster, RedisServer};
 
-use crate::support::{cluster, connect, server};
+use crate::support::connect;
 
 fn profile() -> StoreProfile {
     let mut profile = StoreProfile::new("redis");
@@ -49,14 +50,14 @@ async fn write(
     Ok(Written::Done)
 }
 
-struct Single;
+pub(crate) struct Single(pub(crate) &'static RedisServer);
 
 impl Harness for Single {
     type Store = Connected;
 
     async fn fresh(&self) -> Result<Fixture<Connected>, HarnessError> {
         let namespace = unique_namespace();
-        let store = connect(&server().url(), &namespace).await;
+        let store = connect(&self.0.url(), &namespace).await;
         Ok(Fixture::new(store.connected(), namespace))
     }
 
@@ -68,7 +69,7 @@ impl Harness for Single {
         &self,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
-        Ok(Some(connect(&server().url(), namespace).await.connected()))
+        Ok(Some(connect(&self.0.url(), namespace).await.connected()))
     }
 
     async fn write_raw(
@@ -77,12 +78,12 @@ impl Harness for Single {
         key: &IdempotencyKey,
         raw: RawRecord<'_>,
     ) -> Result<Option<Written>, HarnessError> {
-        let mut connection = crate::support::raw(server()).await;
+        let mut connection = crate::support::raw(self.0).await;
         write(&mut connection, namespace, key, raw).await.map(Some)
     }
 
     fn server(&self) -> Option<SocketAddr> {
-        Some(server().address())
+        Some(self.0.address())
     }
 
     async fn connect_through(
@@ -101,17 +102,19 @@ impl Harness for Single {
 }
 
 mod single {
-    idempotency_conformance::conformance_tests!(crate::conformance::Single);
+    idempotency_conformance::conformance_tests!(crate::conformance::Single(
+        crate::support::server()
+    ));
 }
 
-struct Cluster;
+pub(crate) struct Cluster(pub(crate) &'static RedisCluster);
 
 impl Harness for Cluster {
     type Store = Connected;
 
     async fn fresh(&self) -> Result<Fixture<Connected>, HarnessError> {
         let namespace = unique_namespace();
-        let store = connect(&cluster().url(), &namespace).await;
+        let store = connect(&self.0.url(), &namespace).await;
         Ok(Fixture::new(store.connected(), namespace))
     }
 
@@ -128,7 +131,7 @@ impl Harness for Cluster {
         &self,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
-        Ok(Some(connect(&cluster().url(), namespace).await.connected()))
+        Ok(Some(connect(&self.0.url(), namespace).await.connected()))
     }
 
     async fn write_raw(
@@ -137,12 +140,14 @@ impl Harness for Cluster {
         key: &IdempotencyKey,
         raw: RawRecord<'_>,
     ) -> Result<Option<Written>, HarnessError> {
-        let nodes = cluster().nodes().iter().map(|node| node.url());
+        let nodes = self.0.nodes().iter().map(RedisServer::url);
         let mut connection = ClusterClient::new(nodes)?.get_async_connection().await?;
         write(&mut connection, namespace, key, raw).await.map(Some)
     }
 }
 
 mod clustered {
-    idempotency_conformance::conformance_tests!(crate::conformance::Cluster);
+    idempotency_conformance::conformance_tests!(crate::conformance::Cluster(
+        crate::support::cluster()
+    ));
 }

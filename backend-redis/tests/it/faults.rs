@@ -165,7 +165,7 @@ async fn a_hung_server_is_an_error_in_time_and_comes_back() {
     {
         let begin = clock.monotonic();
         let error = hung.claim(&store).await.unwrap_err();
-        assert!(clock.monotonic() - begin < patience * 3, "late");
+        assert!(clock.monotonic() < begin + patience * 3, "late");
         assert!(error.is_transient(), "{error}");
     }
     let error = before.complete(&store, "done").await.unwrap_err();
