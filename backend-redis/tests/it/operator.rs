@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use idempotency_conformance::{Suite, unique_namespace};
 use idempotency_core::{
-    ClaimOutcome, Doctor, FinishOutcome, ListQuery, ListState, Namespace, Release, Scope, Severity,
-    StoreAdmin, Watch,
+    ClaimOutcome, Doctor, Effect, ErrorKind, FinishOutcome, ListQuery, ListState, Namespace,
+    Release, RenewOutcome, Scope, Severity, StoreAdmin, Watch,
 };
 use idempotency_redis::{RedisStore, redis};
 use test_servers::redis::{RedisCluster, RedisOptions, RedisProgram, RedisServer};
@@ -100,10 +100,7 @@ async fn watchers_are_told_and_nothing_is_published_without_one() {
         };
         let _ = published(asked);
         assert_eq!(other.complete(&owner, "x").await.unwrap(), FinishOutcome::Done);
-        assert!(matches!(
-            watched.renew(&owner, 1).await.unwrap(),
-            idempotency_core::RenewOutcome::Held { .. }
-        ));
+        assert!(matches!(watched.renew(&owner, 1).await.unwrap(), RenewOutcome::Held { .. }));
         assert_eq!(watched.complete(&owner, "x").await.unwrap(), FinishOutcome::Done);
         let told = tokio::time::timeout(Duration::from_secs(10), watching.changed()).await;
         told.expect("told in time").unwrap();
@@ -190,6 +187,35 @@ async fn the_applications_own_connections_serve_as_well() {
         assert_eq!(replayed(&store, &caller.key).await, "x");
         assert!(store.connected().watch().is_none() && store.connected().admin().is_some());
     }
+}
+
+/// What docs/backends.md lists is enough; a wrong password, and a user who may do less, are `Denied`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_the_documented_rights_can_do_everything() {
+    const RIGHTS: &str = "+evalsha +eval +set +get +pttl +pexpiretime +time +setrange +publish \
+                          +subscribe +unsubscribe +scan +info +config|get +client|setinfo";
+    let server = RedisServer::start().unwrap();
+    let mut user = vec!["ACL", "SETUSER", "app", "on", ">secret", "~idempotency/*"];
+    user.push("&idempotency:*");
+    user.extend(RIGHTS.split_whitespace());
+    server.tell(&user).unwrap();
+    let url = |password| format!("redis://app:{password}@{}", server.address());
+    let store = RedisStore::connect(&url("secret")).await.unwrap();
+    let caller = Caller { lease: lease(20), ..Caller::new(&key("k")) };
+    caller.acquire(&store).await;
+    let mut watching = store.watch(&caller.key).await.unwrap();
+    assert!(matches!(caller.renew(&store, 1).await.unwrap(), RenewOutcome::Held { .. }));
+    assert_eq!(caller.complete(&store, "x").await.unwrap(), FinishOutcome::Done);
+    watching.changed().await.unwrap();
+    assert_eq!(replayed(&store, &caller.key).await, "x");
+    assert_eq!(list(&store, &ListQuery::default()).await, ["k"]);
+    assert_eq!(store.examine().await.unwrap().len(), 5);
+
+    let wrong = RedisStore::connect(&url("guess")).await.unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Denied, "{wrong}");
+    server.tell(&["ACL", "SETUSER", "app", "-set"]).unwrap();
+    let error = Caller::new(&key("other")).claim(&store).await.unwrap_err();
+    assert_eq!((error.kind(), error.effect()), (ErrorKind::Denied, Effect::None), "{error}");
 }
 
 /// Kind of fault: crash leaves record stuck (H-02). The owner is gone: duplicates are told to wait for
