@@ -5,8 +5,17 @@ if failure then return failure end
 if not value then return false end
 local ends = redis.pcall('PEXPIRETIME', key)
 if type(ends) == 'table' then
-    -- before Redis 7
-    local now = redis.call('TIME')
-    ends = now[1] * 1000 + math.floor(now[2] / 1000) + left
+    -- before Redis 7, where time goes on while a script runs: both are read in the same millisecond,
+    -- else the end of a record would not be the same in every lookup
+    local function now()
+        local time = redis.call('TIME')
+        return time[1] * 1000 + math.floor(time[2] / 1000)
+    end
+    local moment
+    repeat
+        moment = now()
+        left = redis.call('PTTL', key)
+    until now() == moment
+    ends = moment + left
 end
 return {value, left, ends}
