@@ -36,7 +36,8 @@ use self::{begin::Beginning, builder::Derived, settings::Settings, shared::Share
 use crate::{
     fingerprint::Fingerprint,
     key::IdempotencyKey,
-    store::{Connected, SeenClaim, SettleOutcome, Settlement},
+    store::{Connected, IdempotencyStore, SeenClaim, SettleOutcome, Settlement, Takeover},
+    time::{Clock, Retention},
 };
 
 /// Runs operations once per key.
@@ -128,6 +129,50 @@ impl Idempotency {
     /// The store and what else it can do.
     pub const fn connected(&self) -> &Connected {
         &self.shared.connected
+    }
+
+    /// The same executor with another retention, or with the lease where that is longer: a retry may
+    /// come as late as the lease ends, and must find the answer.
+    #[must_use]
+    pub fn with_retention(mut self, retention: Retention) -> Self {
+        let settings = Arc::make_mut(&mut self.settings);
+        let shortest = Retention::from(settings.lease);
+        settings.retention = retention.max(shortest);
+        self
+    }
+
+    /// How long an answer is replayed.
+    pub fn retention(&self) -> Retention {
+        self.settings.retention
+    }
+
+    /// Which results are final.
+    pub fn result_policy(&self) -> ResultPolicy {
+        self.settings.policy
+    }
+
+    /// Whether an attempt whose outcome is unknown may be followed by another one.
+    pub fn takeover(&self) -> Takeover {
+        self.settings.takeover
+    }
+
+    /// The clock by which it works.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.shared.clock
+    }
+}
+
+/// An executor with safe settings over a store, as [`Idempotency::new`] makes it.
+impl<S: IdempotencyStore + 'static> From<S> for Idempotency {
+    fn from(store: S) -> Self {
+        Self::new(store)
+    }
+}
+
+/// An executor with safe settings over a store, as [`Idempotency::new`] makes it.
+impl From<Connected> for Idempotency {
+    fn from(connected: Connected) -> Self {
+        Self::new(connected)
     }
 }
 
