@@ -1,0 +1,106 @@
+//! What is settled before a claim: whose key it is, which key, and what request it stands for.
+
+use std::error::Error as StdError;
+
+use bytes::Bytes;
+use http::{Request, Uri, request::Parts};
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use idempotency_core::{Fingerprint, IdempotencyKey};
+
+use crate::{
+    HttpBody,
+    config::Config,
+    flight::{Flight, Ticket},
+    key::{self, KeyFault},
+    refusal::Refusal,
+};
+
+/// A request that may claim its key. Key, scope and fingerprint are fixed here, whatever inner layers
+/// do to the request.
+pub(crate) struct Admitted<B: Body> {
+    pub(crate) request: Request<HttpBody<B>>,
+    pub(crate) key: IdempotencyKey,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) ticket: Ticket,
+}
+
+/// Key and principal come first, then the body: what is refused early costs little.
+pub(crate) async fn admit<B>(
+    config: &Config,
+    flight: &Flight,
+    request: Request<B>,
+) -> Result<Admitted<B>, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let key = identify(config, &parts)?;
+    let ticket = flight.board()?;
+    let max = config.max_request_bytes;
+    if body.size_hint().lower() > max as u64 {
+        return Err(Refusal::BodyTooLarge { max });
+    }
+    let collected = Limited::new(body, max).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            Refusal::BodyTooLarge { max }
+        } else {
+            Refusal::BodyUnreadable
+        }
+    })?;
+    let trailers = collected.trailers().cloned();
+    let body = collected.to_bytes();
+    Ok(Admitted {
+        key,
+        fingerprint: fingerprint(config, &parts, &body),
+        request: Request::from_parts(parts, HttpBody::held(body, trailers)),
+        ticket,
+    })
+}
+
+fn identify(config: &Config, parts: &Parts) -> Result<IdempotencyKey, Refusal> {
+    let profile = &config.profile;
+    let scope = (config.scope_of)(parts).ok_or(Refusal::NoPrincipal)?;
+    let key = key::find(&parts.headers, &profile.key_header, profile.key_rule)
+        .map_err(Refusal::KeyInvalid)?
+        .ok_or(Refusal::KeyMissing)?;
+    // the rule may be laxer than what a key can be
+    IdempotencyKey::new(scope, &key).map_err(|_| {
+        Refusal::KeyInvalid(KeyFault::TooLong {
+            bytes: key.len(),
+            max: 255,
+        })
+    })
+}
+
+fn fingerprint(config: &Config, parts: &Parts, body: &Bytes) -> Fingerprint {
+    let uri = original_uri(parts);
+    let mut builder = Fingerprint::builder()
+        .part("method", parts.method.as_str())
+        .part("path", uri.path());
+    if let Some(query) = uri.query() {
+        builder = builder.part("query", query);
+    }
+    for name in &config.fingerprint_headers {
+        for value in parts.headers.get_all(name) {
+            builder = builder.part(name.as_str(), value);
+        }
+    }
+    builder.part("body", body).finish()
+}
+
+/// As the client sent it: a nested router strips what it was nested under, and two of them must not
+/// share an answer.
+#[cfg(feature = "axum")]
+fn original_uri(parts: &Parts) -> &Uri {
+    match parts.extensions.get::<axum::extract::OriginalUri>() {
+        Some(original) => &original.0,
+        None => &parts.uri,
+    }
+}
+
+#[cfg(not(feature = "axum"))]
+const fn original_uri(parts: &Parts) -> &Uri {
+    &parts.uri
+}

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+
+mod admission;
+#[cfg(feature = "axum")]
+mod attempt_extractor;
+mod body;
+mod capture;
+mod config;
+mod exchange;
+mod flight;
+mod key;
+mod layer;
+mod profile;
+mod refusal;
+mod replay;
+mod service;
+mod stored_headers;
+mod stored_response;
+
+#[cfg(feature = "axum")]
+pub use attempt_extractor::{CurrentAttempt, NoAttempt};
+pub use body::HttpBody;
+pub use idempotency_core::{Attempt, Idempotency, Scope};
+pub use layer::IdempotencyLayer;
+pub use profile::{KeyRule, Markers, Presence, Profile, Statuses};
+pub use service::{IdempotencyService, ResponseFuture};
+pub use stored_headers::StoredHeaders;
