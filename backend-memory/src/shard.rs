@@ -1,0 +1,159 @@
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use hashbrown::HashTable;
+use idempotency_core::{IdempotencyKey, Record, Timestamp, machine};
+
+/// A part of the records under one lock: the records, and when each of them has to be looked at.
+///
+/// Every record is registered once, at a moment not later than its `expires_at`. A deadline that
+/// moves later, as it does with every completion, leaves the registration as it is: the record is
+/// looked at too early once and registered again. A deadline that moves earlier is registered at
+/// once; the old registration is then stale, and stale ones are thrown out before they are the most.
+#[derive(Debug, Default)]
+pub(crate) struct Shard {
+    records: HashTable<Slot>,
+    due: BinaryHeap<Reverse<Due>>,
+    stale: usize,
+}
+
+/// With the hash beside the pointer a table grows without touching the records.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    hash: u64,
+    pub(crate) kept: Box<Kept>,
+}
+
+/// A record with its key.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) key: IdempotencyKey,
+    pub(crate) record: Record,
+    registered: Timestamp,
+}
+
+/// A registration. It names its record by hash and moment, so it keeps no key alive. Two records
+/// that agree in both are both due then, so it does not matter which one is found first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Timestamp,
+    hash: u64,
+}
+
+impl Shard {
+    pub(crate) fn get(&self, hash: u64, key: &IdempotencyKey) -> Option<&Record> {
+        self.records
+            .find(hash, |slot| slot.hash == hash && slot.kept.key == *key)
+            .map(|slot| &slot.kept.record)
+    }
+
+    /// Puts `record` in the place of what is there, and gives that back to be dropped elsewhere.
+    pub(crate) fn put(
+        &mut self,
+        hash: u64,
+        key: &IdempotencyKey,
+        record: Record,
+        now: Timestamp,
+    ) -> Option<Record> {
+        let same_key = |slot: &Slot| slot.hash == hash && slot.kept.key == *key;
+        let Some(slot) = self.records.find_mut(hash, same_key) else {
+            self.insert(hash, key.clone(), record, now);
+            return None;
+        };
+        let at = record.expires_at;
+        let old = std::mem::replace(&mut slot.kept.record, record);
+        if at < slot.kept.registered {
+            slot.kept.registered = at;
+            self.due.push(Reverse(Due { at, hash }));
+            self.stale += 1;
+            self.drop_stale();
+        }
+        Some(old)
+    }
+
+    fn insert(&mut self, hash: u64, key: IdempotencyKey, record: Record, now: Timestamp) {
+        // a completion may come at once: then the record ends this early
+        let at = now.after(record.retention.get()).min(record.expires_at);
+        let kept = Box::new(Kept {
+            key,
+            record,
+            registered: at,
+        });
+        self.records
+            .insert_unique(hash, Slot { hash, kept }, |slot| slot.hash);
+        self.due.push(Reverse(Due { at, hash }));
+    }
+
+    /// Looks at up to `limit` records that are due and moves the expired ones to `gone`. Answers how
+    /// many it looked at.
+    pub(crate) fn take_expired(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        gone: &mut Vec<Slot>,
+    ) -> usize {
+        let mut looked_at = 0;
+        while looked_at < limit
+            && let Some(Reverse(due)) = self.due.peek().copied()
+            && due.at < now
+        {
+            looked_at += 1;
+            self.due.pop();
+            let named = |slot: &Slot| slot.hash == due.hash && slot.kept.registered == due.at;
+            let Ok(mut found) = self.records.find_entry(due.hash, named) else {
+                self.stale = self.stale.saturating_sub(1);
+                continue;
+            };
+            if machine::is_expired(&found.get().kept.record, now.into()) {
+                gone.push(found.remove().0);
+            } else {
+                let kept = &mut found.get_mut().kept;
+                kept.registered = kept.record.expires_at;
+                let (at, hash) = (kept.registered, due.hash);
+                self.due.push(Reverse(Due { at, hash }));
+            }
+        }
+        self.drop_stale();
+        self.shrink();
+        looked_at
+    }
+
+    /// The moment of the first registration; the end of time when there is none.
+    pub(crate) fn earliest(&self) -> Timestamp {
+        let first = self.due.peek();
+        first.map_or(NEVER, |Reverse(due)| due.at)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Kept)> {
+        self.records.iter().map(|slot| (slot.hash, &*slot.kept))
+    }
+
+    /// A pass over all registrations pays for at least half as many stale ones.
+    fn drop_stale(&mut self) {
+        if self.stale * 2 > self.due.len() {
+            let records = &self.records;
+            self.due.retain(|Reverse(due)| {
+                let named = |slot: &Slot| slot.hash == due.hash && slot.kept.registered == due.at;
+                records.find(due.hash, named).is_some()
+            });
+            self.stale = 0;
+        }
+    }
+
+    /// Gives memory back when most of it is empty.
+    fn shrink(&mut self) {
+        let len = self.records.len();
+        if self.records.capacity() > len * 4 {
+            self.records.shrink_to(len * 2, |slot| slot.hash);
+        }
+        let len = self.due.len();
+        if self.due.capacity() > len * 4 {
+            self.due.shrink_to(len * 2);
+        }
+    }
+}
+
+/// The end of time.
+pub(crate) const NEVER: Timestamp = Timestamp::from_unix_millis(u64::MAX);
+
+#[cfg(test)]
+mod tests;

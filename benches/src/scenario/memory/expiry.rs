@@ -1,0 +1,125 @@
+//! What callers notice while a million records expire at once, and how long a lock can be held.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use idempotency::{ManualClock, MemoryStore, Sweep as _};
+use tokio::runtime::Builder;
+
+use super::{size::filled, throughput::runtime};
+use crate::{
+    cli::Args,
+    driver::Latencies,
+    load::{claim, fingerprint, intent},
+    report::{Bar, Figure, Report, Row},
+};
+
+pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
+    let quiet = claims(args, Expiring::Nothing)?;
+    let busy = claims(args, Expiring::Everything)?;
+    let growth = growth(args)?;
+    let sweeps = sweeps(args)?;
+    let at_most = Some(Bar::AtMost(1_000.0));
+    let mut add = |what: &str, nanos: u64, bar| {
+        report.add(Row {
+            what: what.to_owned(),
+            unit: "us",
+            ours: vec![f64::from(u32::try_from(nanos).unwrap_or(u32::MAX)) / 1e3],
+            other: Vec::new(),
+            figure: Figure::Ours,
+            bar,
+        });
+    };
+    let p9999 = |latencies: &Latencies| latencies.wall.value_at_quantile(0.9999);
+    add("claims, nothing expires: p99.99", p9999(&quiet), None);
+    add("claims, nothing expires: longest", quiet.wall.max(), None);
+    add("claims while all expire: p99.99", p9999(&busy), at_most);
+    add("claims while all expire: longest", busy.wall.max(), None);
+    add(
+        "claims while all expire: longest, CPU time",
+        busy.cpu.max(),
+        at_most,
+    );
+    add(
+        "claims while the store grows: longest, CPU time",
+        growth.cpu.max(),
+        at_most,
+    );
+    add("a sweep of one lock: p99.99", p9999(&sweeps), at_most);
+    add(
+        "a sweep of one lock: longest, CPU time",
+        sweeps.cpu.max(),
+        at_most,
+    );
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expiring {
+    Nothing,
+    Everything,
+}
+
+/// Claims of new keys, back to back, while the background task removes everything else, or as many
+/// where nothing expires.
+fn claims(args: &Args, expiring: Expiring) -> anyhow::Result<Latencies> {
+    let clock = ManualClock::new();
+    let store = filled(args.records, clock.clone())?;
+    // the task runs on a worker of its own, the claims on this thread
+    let workers = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()?;
+    let _inside = workers.enter();
+    let (fingerprint, runtime) = (fingerprint(), runtime()?);
+    let mut latencies = Latencies::new()?;
+    let first = intent(3, 0)?;
+    workers.block_on(claim(&store, &first, fingerprint))?;
+    if expiring == Expiring::Everything {
+        clock.advance(Duration::from_hours(48));
+    }
+    let half = usize::try_from(args.records / 2)?;
+    for number in 1..args.records / 2 {
+        let intent = intent(3, number)?;
+        latencies.record(|| runtime.block_on(claim(&store, &intent, fingerprint)))?;
+        let claimed = usize::try_from(number)? + 1;
+        if expiring == Expiring::Everything && claimed > 100_000 && store.len() <= claimed {
+            break;
+        }
+    }
+    anyhow::ensure!(
+        expiring == Expiring::Nothing || store.len() <= half,
+        "not swept in time"
+    );
+    Ok(latencies)
+}
+
+/// Claims from an empty store to a full one: the tables grow on the way.
+fn growth(args: &Args) -> anyhow::Result<Latencies> {
+    let store = MemoryStore::builder()
+        .capacity(usize::try_from(args.records)?)
+        .build();
+    let (fingerprint, runtime) = (fingerprint(), runtime()?);
+    let mut latencies = Latencies::new()?;
+    for number in 0..args.records {
+        let intent = intent(4, number)?;
+        latencies.record(|| runtime.block_on(claim(&store, &intent, fingerprint)))?;
+    }
+    Ok(latencies)
+}
+
+/// Sweeps of as many records as are looked at under one lock: the whole call is longer than the lock
+/// is held.
+fn sweeps(args: &Args) -> anyhow::Result<Latencies> {
+    let clock = ManualClock::new();
+    let store = filled(args.records, clock.clone())?;
+    clock.advance(Duration::from_hours(48));
+    let runtime = runtime()?;
+    let batch = NonZeroU32::MIN.saturating_add(31);
+    let mut latencies = Latencies::new()?;
+    while latencies
+        .record(|| runtime.block_on(store.sweep(batch)))?
+        .more
+    {}
+    anyhow::ensure!(store.is_empty(), "{} are left", store.len());
+    Ok(latencies)
+}

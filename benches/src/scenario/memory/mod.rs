@@ -1,0 +1,23 @@
+//! The memory store beside a bare map and beside another crate's memory store.
+
+mod expiry;
+mod others;
+mod size;
+mod throughput;
+
+use crate::{cli::Args, report::Report};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    // first, while the allocator has nothing in reserve
+    if args.wants("size") {
+        size::run(args, &mut report)?;
+    }
+    if args.wants("throughput") {
+        throughput::run(args, &mut report)?;
+    }
+    if args.wants("expiry") {
+        expiry::run(args, &mut report)?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,13 @@
+//! One module a kind of store.
+
+mod memory;
+
+use crate::{cli::Args, report::Report};
+
+/// Runs what there is for the store that the URL names.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    match args.url.split(':').next() {
+        Some("memory") => memory::run(args),
+        _ => anyhow::bail!("no scenarios for this URL; there are some for `memory:`"),
+    }
+}

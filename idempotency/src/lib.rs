@@ -1,0 +1,8 @@
+#![doc = include_str!("../README.md")]
+
+mod connect;
+
+pub use connect::{ConnectError, connect};
+pub use idempotency_core::*;
+#[cfg(feature = "memory")]
+pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
