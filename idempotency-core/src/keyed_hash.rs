@@ -8,11 +8,7 @@ use sha2::{Digest, Sha256, digest::Key};
 pub(crate) fn keyed_hash(secret: &[u8]) -> Hmac<Sha256> {
     let mut block = Key::<Hmac<Sha256>>::default();
     let hashed = <[u8; 32]>::from(Sha256::digest(secret));
-    let used = if secret.len() > block.len() {
-        &hashed
-    } else {
-        secret
-    };
+    let used = if secret.len() > block.len() { &hashed } else { secret };
     for (place, byte) in block.iter_mut().zip(used) {
         *place = *byte;
     }

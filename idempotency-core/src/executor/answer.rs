@@ -122,9 +122,7 @@ impl Answer {
     pub fn from_stored(response: Bytes) -> Result<Self, AnswerError> {
         match response.first_chunk() {
             Some([FORMAT, SUCCESS..=NOT_KEPT, _]) => Ok(Self(response)),
-            found => Err(AnswerError::Format {
-                found: found.copied(),
-            }),
+            found => Err(AnswerError::Format { found: found.copied() }),
         }
     }
 
@@ -156,16 +154,10 @@ impl Answer {
         let wanted = "a value";
         match kind {
             RAW => {
-                return Err(AnswerError::Kind {
-                    found: "bytes",
-                    wanted,
-                });
+                return Err(AnswerError::Kind { found: "bytes", wanted });
             }
             NOT_KEPT => {
-                return Err(AnswerError::Kind {
-                    found: "not kept",
-                    wanted,
-                });
+                return Err(AnswerError::Kind { found: "not kept", wanted });
             }
             _ => {}
         }
@@ -248,10 +240,7 @@ mod tests {
             assert_eq!(Answer::value(&value, Codec::Json).unwrap(), stored);
         }
         let raw = Answer::from_stored(Bytes::from_static(b"\x01\x02\x00\x00\xff")).unwrap();
-        assert_eq!(
-            raw.body(),
-            AnswerBody::Bytes(Bytes::from_static(b"\x00\xff"))
-        );
+        assert_eq!(raw.body(), AnswerBody::Bytes(Bytes::from_static(b"\x00\xff")));
         let gone = Answer::from_stored(Bytes::from_static(b"\x01\x03\x00")).unwrap();
         assert_eq!(gone.body(), AnswerBody::NotKept(NotKeptReason::TooLarge));
     }
@@ -259,37 +248,16 @@ mod tests {
     /// Kind of fault: foreign or half-known content under the key (H-22).
     #[test]
     fn foreign_and_future_answers_are_errors_not_answers() {
-        for bytes in [
-            &b""[..],
-            b"\x01",
-            b"\x01\x00",
-            b"\x02\x00\x01{}",
-            b"\x01\x04\x00",
-            b"{}{}",
-        ] {
+        for bytes in [&b""[..], b"\x01", b"\x01\x00", b"\x02\x00\x01{}", b"\x01\x04\x00", b"{}{}"] {
             let stored = Answer::from_stored(Bytes::copy_from_slice(bytes));
-            assert!(
-                matches!(stored, Err(AnswerError::Format { .. })),
-                "{bytes:?}"
-            );
+            assert!(matches!(stored, Err(AnswerError::Format { .. })), "{bytes:?}");
         }
         let read = |bytes: &'static [u8]| {
-            Answer::from_stored(Bytes::from_static(bytes))
-                .unwrap()
-                .to_value::<u64, String>()
+            Answer::from_stored(Bytes::from_static(bytes)).unwrap().to_value::<u64, String>()
         };
-        assert!(matches!(
-            read(b"\x01\x00\x09x"),
-            Err(AnswerError::Codec { id: 9 })
-        ));
-        assert!(matches!(
-            read(b"\x01\x00\x01\"x\""),
-            Err(AnswerError::Type(_))
-        ));
-        assert!(matches!(
-            read(b"\x01\x02\x00x"),
-            Err(AnswerError::Kind { .. })
-        ));
+        assert!(matches!(read(b"\x01\x00\x09x"), Err(AnswerError::Codec { id: 9 })));
+        assert!(matches!(read(b"\x01\x00\x01\"x\""), Err(AnswerError::Type(_))));
+        assert!(matches!(read(b"\x01\x02\x00x"), Err(AnswerError::Kind { .. })));
     }
 
     /// Kind of fault: an empty result looks like no result (H-21); byte fidelity (H-38).
@@ -317,11 +285,7 @@ mod tests {
         ];
         for codec in codecs {
             let answer = Answer::value(&value, codec).unwrap();
-            assert_eq!(
-                answer.to_value::<(u64, String), String>().unwrap(),
-                value,
-                "{codec:?}"
-            );
+            assert_eq!(answer.to_value::<(u64, String), String>().unwrap(), value, "{codec:?}");
             assert_eq!(Codec::from_id(codec.id()), Some(codec));
         }
     }

@@ -108,10 +108,7 @@ impl fmt::Debug for Attempt {
         f.debug_struct("Attempt")
             .field("number", &self.0.number)
             .field("key", &self.0.key)
-            .field(
-                "checkpoint_bytes",
-                &self.0.checkpoint.as_ref().map(Bytes::len),
-            )
+            .field("checkpoint_bytes", &self.0.checkpoint.as_ref().map(Bytes::len))
             .field("first_attempt_ago", &self.0.first_attempt_ago)
             .field("is_lost", &self.is_lost())
             .field("is_protected", &self.is_protected())

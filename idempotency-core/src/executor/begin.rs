@@ -95,10 +95,7 @@ impl<'a> Beginning<'a> {
             key: self.key,
             operation: Operation::Claim,
             timeout: settings.store_timeout,
-            until: shared
-                .clock
-                .monotonic()
-                .saturating_add(settings.store_deadline),
+            until: shared.clock.monotonic().saturating_add(settings.store_deadline),
             again: StoreError::is_transient,
         };
         call.run(|| shared.store.claim(request)).await
@@ -109,16 +106,8 @@ impl<'a> Beginning<'a> {
             return self.claim_anew().map(|()| Next::ClaimAgain);
         };
         let first = acquired.attempt == AttemptNumber::FIRST;
-        let kind = if first {
-            EventKind::Acquired
-        } else {
-            EventKind::TakenOver
-        };
-        self.observe(
-            kind,
-            Some(acquired.attempt),
-            Some(acquired.first_attempt_ago),
-        );
+        let kind = if first { EventKind::Acquired } else { EventKind::TakenOver };
+        self.observe(kind, Some(acquired.attempt), Some(acquired.first_attempt_ago));
         Ok(Next::Done(Begun::Acquired(guard)))
     }
 
@@ -151,10 +140,7 @@ impl<'a> Beginning<'a> {
                 return Ok(None);
             }
             let until = now.saturating_add(settings.store_deadline);
-            match held
-                .renew(sequence, None, settings.store_timeout, until)
-                .await?
-            {
+            match held.renew(sequence, None, settings.store_timeout, until).await? {
                 RenewOutcome::Held { .. } => sequence = sequence.saturating_add(1),
                 RenewOutcome::Lost => return Ok(None),
             }
@@ -182,9 +168,7 @@ impl<'a> Beginning<'a> {
     fn claim_anew(&mut self) -> Result<(), Error> {
         self.lost_claims += 1;
         if self.lost_claims >= MAX_CLAIMS {
-            return Err(Error::KeptLosing {
-                tries: self.lost_claims,
-            });
+            return Err(Error::KeptLosing { tries: self.lost_claims });
         }
         self.token = ClaimToken::random()?;
         Ok(())
@@ -243,11 +227,7 @@ impl<'a> Beginning<'a> {
         }
         // another attempt came in between: the verdict is not about the last one (C63)
         let before = AttemptNumber::new(acquired.attempt.get() - 1).unwrap_or(seen.attempt);
-        let last = Abandoned {
-            attempt: before,
-            checkpoint: acquired.checkpoint,
-            ..seen
-        };
+        let last = Abandoned { attempt: before, checkpoint: acquired.checkpoint, ..seen };
         let verdict = self.ask(&*hook, &last).await;
         self.apply(verdict, guard, last).await
     }
@@ -257,11 +237,7 @@ impl<'a> Beginning<'a> {
     }
 
     fn question<'q>(&'q self, abandoned: &'q Abandoned) -> Question<'q> {
-        Question {
-            key: self.key,
-            fingerprint: self.fingerprint,
-            abandoned,
-        }
+        Question { key: self.key, fingerprint: self.fingerprint, abandoned }
     }
 
     /// Acts on a verdict about the attempt right before the one that is held.

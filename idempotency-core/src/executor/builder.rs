@@ -149,10 +149,6 @@ impl IdempotencyBuilder {
             self.settings.store_timeout = Duration::from_secs(2).min(lease / 4);
         }
         self.settings.check()?;
-        Ok(Idempotency::from_parts(
-            self.shared,
-            self.settings,
-            self.derived,
-        ))
+        Ok(Idempotency::from_parts(self.shared, self.settings, self.derived))
     }
 }

@@ -49,11 +49,7 @@ impl Call<'_> {
             may_have_happened |= error.effect() == Effect::Unknown;
             let left = self.until.saturating_sub(clock.monotonic());
             if left.is_zero() || !(self.again)(&error) {
-                let error = if may_have_happened {
-                    error.after_unknown_effect()
-                } else {
-                    error
-                };
+                let error = if may_have_happened { error.after_unknown_effect() } else { error };
                 return Err(error);
             }
             clock.sleep(backoff(tries).min(left)).await;
@@ -84,8 +80,6 @@ impl Call<'_> {
 
 /// Exponential with full jitter.
 pub(super) fn backoff(tries: u32) -> Duration {
-    let longest = FIRST_PAUSE
-        .saturating_mul(1 << tries.min(10))
-        .min(LONGEST_PAUSE);
+    let longest = FIRST_PAUSE.saturating_mul(1 << tries.min(10)).min(LONGEST_PAUSE);
     longest.mul_f64(fastrand::f64())
 }

@@ -97,10 +97,6 @@ impl Codec {
             #[cfg(feature = "postcard")]
             Self::Postcard => "postcard",
         };
-        CodecError {
-            what,
-            codec,
-            source: source.into(),
-        }
+        CodecError { what, codec, source: source.into() }
     }
 }

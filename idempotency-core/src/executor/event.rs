@@ -76,12 +76,7 @@ pub struct TracingObserver;
 
 impl Observer for TracingObserver {
     fn observe(&self, event: &Event) {
-        let Event {
-            kind,
-            key,
-            attempt,
-            first_attempt_ago,
-        } = event;
+        let Event { kind, key, attempt, first_attempt_ago } = event;
         let attempt = attempt.map(AttemptNumber::get);
         match kind {
             EventKind::Abandoned

@@ -44,10 +44,7 @@ pub(super) struct Claim {
 
 impl ClaimGuard {
     pub(super) fn protected(attempt: Attempt, claim: Claim) -> Self {
-        Self {
-            attempt,
-            claim: Some(Box::new(claim)),
-        }
+        Self { attempt, claim: Some(Box::new(claim)) }
     }
 
     pub(super) fn unprotected(key: IdempotencyKey) -> Self {
@@ -59,10 +56,7 @@ impl ClaimGuard {
             lost: CancellationToken::new(),
             checkpoints: None,
         });
-        Self {
-            attempt,
-            claim: None,
-        }
+        Self { attempt, claim: None }
     }
 
     /// What the work needs to know.
@@ -183,24 +177,14 @@ impl Claim {
                 )
         };
         let call = self.call(Operation::Complete, held.lease_state.deadline(), again);
-        call.run(|| held.shared.store.complete(request.clone()))
-            .await
-            .map(|a| a.answer)
+        call.run(|| held.shared.store.complete(request.clone())).await.map(|a| a.answer)
     }
 
     async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
         let held = &self.held;
-        let request = ReleaseRequest {
-            key: &held.key,
-            token: held.token,
-            attempt: held.attempt,
-            release,
-        };
-        let until = held
-            .shared
-            .clock
-            .monotonic()
-            .saturating_add(self.settings.store_deadline);
+        let request =
+            ReleaseRequest { key: &held.key, token: held.token, attempt: held.attempt, release };
+        let until = held.shared.clock.monotonic().saturating_add(self.settings.store_deadline);
         let call = self.call(Operation::Release, until, StoreError::is_transient);
         let Answered { answer, .. } = call.run(|| held.shared.store.release(request)).await?;
         Ok(answer)
@@ -213,13 +197,6 @@ impl Claim {
         again: fn(&StoreError) -> bool,
     ) -> Call<'_> {
         let timeout = self.settings.store_timeout;
-        Call {
-            shared: &self.held.shared,
-            key: &self.held.key,
-            operation,
-            timeout,
-            until,
-            again,
-        }
+        Call { shared: &self.held.shared, key: &self.held.key, operation, timeout, until, again }
     }
 }

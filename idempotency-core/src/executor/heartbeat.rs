@@ -50,11 +50,7 @@ pub(super) struct LeaseState {
 impl LeaseState {
     pub(super) fn new(deadline: Duration) -> Self {
         let lost = CancellationToken::new();
-        Self {
-            deadline: Mutex::new(deadline),
-            lost,
-            refused: CancellationToken::new(),
-        }
+        Self { deadline: Mutex::new(deadline), lost, refused: CancellationToken::new() }
     }
 
     pub(super) fn deadline(&self) -> Duration {
@@ -92,13 +88,10 @@ impl Held {
             lease: self.lease,
             checkpoint: checkpoint.cloned(),
         };
-        let answered = call
-            .run(|| self.shared.store.renew(request.clone()))
-            .await?;
+        let answered = call.run(|| self.shared.store.renew(request.clone())).await?;
         match answered.answer {
             RenewOutcome::Held { lease_remaining } => {
-                self.lease_state
-                    .extend(answered.sent_at.saturating_add(lease_remaining));
+                self.lease_state.extend(answered.sent_at.saturating_add(lease_remaining));
             }
             RenewOutcome::Lost => {
                 self.lease_state.refused.cancel();
@@ -117,8 +110,7 @@ impl Held {
     }
 
     pub(super) fn observe(&self, kind: EventKind) {
-        self.shared
-            .observe(kind, &self.key, Some(self.attempt), None);
+        self.shared.observe(kind, &self.key, Some(self.attempt), None);
     }
 }
 
@@ -133,10 +125,7 @@ impl CheckpointSender {
     pub(super) async fn send(&self, checkpoint: Bytes) -> Result<(), CheckpointError> {
         let (reply, answer) = oneshot::channel();
         // a heartbeat that has ended no longer holds anything
-        self.0
-            .send((checkpoint, reply))
-            .await
-            .map_err(|_| CheckpointError::Lost)?;
+        self.0.send((checkpoint, reply)).await.map_err(|_| CheckpointError::Lost)?;
         answer.await.unwrap_or(Err(CheckpointError::Lost))
     }
 }
@@ -167,13 +156,7 @@ impl Heartbeat {
             hold_until: now.saturating_add(settings.max_hold),
             sequence,
         };
-        (
-            Self {
-                stop,
-                task: tokio::spawn(beat.run()),
-            },
-            CheckpointSender(sender),
-        )
+        (Self { stop, task: tokio::spawn(beat.run()) }, CheckpointSender(sender))
     }
 
     /// Lets a renewal that is in flight end, then ends the task (C62).
@@ -229,11 +212,7 @@ impl Beat {
         let clock = Arc::clone(&self.held.shared.clock);
         let mut tries = 0;
         loop {
-            let left = self
-                .held
-                .lease_state
-                .deadline()
-                .saturating_sub(clock.monotonic());
+            let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
             // a lease that is over already gets one try all the same: perhaps nobody took over
             let patience = if left.is_zero() { self.timeout } else { left };
             let renewed = tokio::select! {
@@ -265,11 +244,7 @@ impl Beat {
                 answer(reply.take(), Err(error.into()));
                 continue;
             }
-            let left = self
-                .held
-                .lease_state
-                .deadline()
-                .saturating_sub(clock.monotonic());
+            let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
             if left.is_zero() {
                 answer(reply, Err(error.into()));
                 self.held.lose();
@@ -291,11 +266,7 @@ impl Beat {
         self.held.observe(EventKind::HoldLimitReached);
         self.saves.close();
         let clock = Arc::clone(&self.held.shared.clock);
-        let left = self
-            .held
-            .lease_state
-            .deadline()
-            .saturating_sub(clock.monotonic());
+        let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
         tokio::select! {
             biased;
             () = stop.cancelled() => {}

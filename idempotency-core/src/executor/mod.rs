@@ -55,10 +55,7 @@ impl Idempotency {
     /// An executor over `store` with safe settings: lease 30 s, retention 24 h, duplicates are
     /// rejected while the first is running, no execution without the store.
     pub fn new(store: impl Into<Connected>) -> Self {
-        let derived = Derived {
-            heartbeat: true,
-            store_timeout: true,
-        };
+        let derived = Derived { heartbeat: true, store_timeout: true };
         Self::from_parts(Shared::new(store.into()), Settings::default(), derived)
     }
 
@@ -78,11 +75,7 @@ impl Idempotency {
     }
 
     fn from_parts(shared: Shared, settings: Settings, derived: Derived) -> Self {
-        Self {
-            shared,
-            settings: Arc::new(settings),
-            derived,
-        }
+        Self { shared, settings: Arc::new(settings), derived }
     }
 
     /// Claims `key`, for work that is completed by hand.

@@ -110,30 +110,15 @@ mod tests {
             let stored_by_default =
                 (200..500).contains(&status) && ![401, 403, 408, 425, 429].contains(&status);
             let not_stored = |refused| {
-                if status >= 500 && refused == Takeover::Refuse {
-                    Unknown
-                } else {
-                    Failed
-                }
+                if status >= 500 && refused == Takeover::Refuse { Unknown } else { Failed }
             };
             for takeover in [Takeover::Allow, Takeover::Refuse] {
-                let expected = if stored_by_default {
-                    Store
-                } else {
-                    not_stored(takeover)
-                };
+                let expected = if stored_by_default { Store } else { not_stored(takeover) };
                 assert_eq!(Transient.of_status(status, takeover), expected, "{status}");
                 assert_eq!(All.of_status(status, takeover), Store);
-                let expected = if (200..300).contains(&status) {
-                    Store
-                } else {
-                    not_stored(takeover)
-                };
-                assert_eq!(
-                    SuccessOnly.of_status(status, takeover),
-                    expected,
-                    "{status}"
-                );
+                let expected =
+                    if (200..300).contains(&status) { Store } else { not_stored(takeover) };
+                assert_eq!(SuccessOnly.of_status(status, takeover), expected, "{status}");
             }
         }
     }
@@ -144,14 +129,8 @@ mod tests {
             assert_eq!(policy.of_error(NotStarted), NotStarted);
             assert_eq!(policy.of_error(Unknown), Unknown);
         }
-        assert_eq!(
-            [Store, Failed].map(|d| Transient.of_error(d)),
-            [Store, Failed]
-        );
+        assert_eq!([Store, Failed].map(|d| Transient.of_error(d)), [Store, Failed]);
         assert_eq!([Store, Failed].map(|d| All.of_error(d)), [Store, Store]);
-        assert_eq!(
-            [Store, Failed].map(|d| SuccessOnly.of_error(d)),
-            [Failed, Failed]
-        );
+        assert_eq!([Store, Failed].map(|d| SuccessOnly.of_error(d)), [Failed, Failed]);
     }
 }

@@ -98,9 +98,7 @@ impl Idempotency {
             Begun::Unknown(abandoned) => return Ok(Outcome::Unknown(abandoned)),
         };
         let attempt = guard.attempt().clone();
-        let ended = AssertUnwindSafe(async { work(attempt).await })
-            .catch_unwind()
-            .await;
+        let ended = AssertUnwindSafe(async { work(attempt).await }).catch_unwind().await;
         let result = match ended {
             Ok(result) => result,
             Err(panic) => give_up(guard, panic).await,
@@ -121,11 +119,7 @@ where
 {
     if let AnswerBody::NotKept(reason) = replayed.answer.body() {
         let Replayed { attempt, age, .. } = *replayed;
-        return Ok(Outcome::NotKept(NotKept {
-            reason,
-            attempt,
-            age,
-        }));
+        return Ok(Outcome::NotKept(NotKept { reason, attempt, age }));
     }
     Ok(Outcome::Replayed(replayed.answer.to_value()?))
 }

@@ -113,11 +113,7 @@ impl Settings {
             ),
         ];
         match rules.into_iter().find(|(_, _, fits, _)| !fits) {
-            Some((setting, value, _, rule)) => Err(ConfigError {
-                setting,
-                value,
-                rule,
-            }),
+            Some((setting, value, _, rule)) => Err(ConfigError { setting, value, rule }),
             None => Ok(()),
         }
     }

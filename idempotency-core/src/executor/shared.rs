@@ -23,22 +23,12 @@ impl Shared {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let store = connected.store();
         let waiters = Waiters::new(&connected, Arc::clone(&clock));
-        Self {
-            connected,
-            store,
-            clock,
-            observer: Arc::new(TracingObserver),
-            waiters,
-        }
+        Self { connected, store, clock, observer: Arc::new(TracingObserver), waiters }
     }
 
     pub(super) fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         let waiters = Waiters::new(&self.connected, Arc::clone(&clock));
-        Self {
-            clock,
-            waiters,
-            ..self
-        }
+        Self { clock, waiters, ..self }
     }
 
     pub(super) fn observe(
@@ -49,11 +39,6 @@ impl Shared {
         first_attempt_ago: Option<Duration>,
     ) {
         let key = key.digest();
-        self.observer.observe(&Event {
-            kind,
-            key,
-            attempt,
-            first_attempt_ago,
-        });
+        self.observer.observe(&Event { kind, key, attempt, first_attempt_ago });
     }
 }

@@ -42,12 +42,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(2);
 impl Waiters {
     pub(super) fn new(connected: &Connected, clock: Arc<dyn Clock>) -> Self {
         let (store, watch) = (connected.store(), connected.watch());
-        Self(Arc::new(Inner {
-            store,
-            watch,
-            clock,
-            watched: Mutex::default(),
-        }))
+        Self(Arc::new(Inner { store, watch, clock, watched: Mutex::default() }))
     }
 
     /// Begins to wait: what changes after this is not missed.
@@ -58,18 +53,11 @@ impl Waiters {
         } else {
             let (sender, changes) = watch::channel(());
             watched.insert(key.clone(), sender.clone());
-            let look = Look {
-                inner: Arc::clone(&self.0),
-                key: key.clone(),
-                sender,
-            };
+            let look = Look { inner: Arc::clone(&self.0), key: key.clone(), sender };
             tokio::spawn(look.run());
             changes
         };
-        Waiter {
-            changes,
-            clock: Arc::clone(&self.0.clock),
-        }
+        Waiter { changes, clock: Arc::clone(&self.0.clock) }
     }
 
     /// Tells the waiters of `key` that it has changed.
@@ -88,9 +76,7 @@ impl Inner {
 
 impl fmt::Debug for Waiters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiters")
-            .field("keys", &self.0.watched().len())
-            .finish_non_exhaustive()
+        f.debug_struct("Waiters").field("keys", &self.0.watched().len()).finish_non_exhaustive()
     }
 }
 
@@ -171,10 +157,7 @@ impl Drop for Look {
     /// Also when the runtime ends: the next waiter starts a new watch.
     fn drop(&mut self) {
         let mut watched = self.inner.watched();
-        if watched
-            .get(&self.key)
-            .is_some_and(|sender| sender.same_channel(&self.sender))
-        {
+        if watched.get(&self.key).is_some_and(|sender| sender.same_channel(&self.sender)) {
             watched.remove(&self.key);
         }
     }

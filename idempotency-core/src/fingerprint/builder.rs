@@ -85,10 +85,9 @@ impl FingerprintBuilder {
     /// The fingerprint of the parts.
     pub fn finish(self) -> Fingerprint {
         match self.0 {
-            Hash::Plain(hash) => Fingerprint {
-                version: Fingerprint::SHA256,
-                digest: hash.finalize().into(),
-            },
+            Hash::Plain(hash) => {
+                Fingerprint { version: Fingerprint::SHA256, digest: hash.finalize().into() }
+            }
             Hash::Keyed(mac) => Fingerprint {
                 version: Fingerprint::HMAC_SHA256,
                 digest: mac.finalize().into_bytes().into(),

@@ -24,10 +24,7 @@ pub(super) fn canonical(text: &[u8]) -> Result<String, FingerprintError> {
 }
 
 fn not_json(error: &serde_json::Error) -> FingerprintError {
-    FingerprintError::NotJson {
-        line: error.line(),
-        column: error.column(),
-    }
+    FingerprintError::NotJson { line: error.line(), column: error.column() }
 }
 
 fn position(text: &[u8], at: usize) -> (usize, usize) {
@@ -48,10 +45,7 @@ fn check_depth(text: &[u8]) -> Result<(), FingerprintError> {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return Err(FingerprintError::TooDeep {
-                        limit: MAX_DEPTH,
-                        at,
-                    });
+                    return Err(FingerprintError::TooDeep { limit: MAX_DEPTH, at });
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -181,10 +175,7 @@ impl<'a> Reader<'a> {
         // refuses what the grammar allows and no text can hold: half of a surrogate pair
         serde_json::from_str(quoted).map_err(|error| {
             let (line, column) = position(self.text.as_bytes(), start);
-            FingerprintError::NotJson {
-                line,
-                column: column + error.column(),
-            }
+            FingerprintError::NotJson { line, column: column + error.column() }
         })
     }
 }

@@ -96,11 +96,7 @@ impl Fingerprint {
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, ..] = self.digest;
-        write!(
-            f,
-            "Fingerprint(v{} {a:02x}{b:02x}{c:02x}{d:02x}…)",
-            self.version
-        )
+        write!(f, "Fingerprint(v{} {a:02x}{b:02x}{c:02x}{d:02x}…)", self.version)
     }
 }
 

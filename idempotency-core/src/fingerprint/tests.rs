@@ -12,10 +12,7 @@ fn json(text: &str) -> Fingerprint {
 fn canonical_json_ignores_order_and_space_and_nothing_else() {
     let first = json(r#"{"a":1,"b":{"x":1,"y":2}}"#);
     assert_eq!(first, json(r#"{"b":{"y":2,"x":1},"a":1}"#));
-    assert_eq!(
-        first,
-        json(" {\n\t\"a\" : 1 , \"b\" : { \"x\":1, \"y\":2 } }\r\n")
-    );
+    assert_eq!(first, json(" {\n\t\"a\" : 1 , \"b\" : { \"x\":1, \"y\":2 } }\r\n"));
     assert_eq!(json(r#"["\u00e9"]"#), json("[\"é\"]"));
     assert_eq!(json(r#"{"\u0061":1}"#), json(r#"{"a":1}"#));
     assert_eq!(json(r#""\/""#), json(r#""/""#));
@@ -42,10 +39,7 @@ fn members_are_ordered_by_utf16_code_unit() {
     // U+10000 is D800 DC00 in UTF-16: before U+FFFF there, after it in UTF-8
     let canonical =
         canonical_json::canonical("{\"\u{ffff}\":1,\"\u{10000}\":2,\"a\":3}".as_bytes());
-    assert_eq!(
-        canonical.unwrap(),
-        "{\"a\":3,\"\u{10000}\":2,\"\u{ffff}\":1}"
-    );
+    assert_eq!(canonical.unwrap(), "{\"a\":3,\"\u{10000}\":2,\"\u{ffff}\":1}");
 }
 
 #[test]
@@ -55,30 +49,15 @@ fn json_without_one_meaning_is_refused() {
         error(br#"{"a":1,"b":2,"\u0061":1}"#),
         FingerprintError::DuplicateMember { at: 13 }
     ));
-    assert!(matches!(
-        error(b"{\n  \"a\": 01}"),
-        FingerprintError::NotJson { line: 2, .. }
-    ));
+    assert!(matches!(error(b"{\n  \"a\": 01}"), FingerprintError::NotJson { line: 2, .. }));
     assert!(matches!(error(b""), FingerprintError::NotJson { .. }));
     assert!(matches!(error(b"1 2"), FingerprintError::NotJson { .. }));
-    assert!(matches!(
-        error(b"[\"\xff\"]"),
-        FingerprintError::NotJson { line: 1, column: 3 }
-    ));
-    assert!(matches!(
-        error(br#"["\ud800"]"#),
-        FingerprintError::NotJson { .. }
-    ));
+    assert!(matches!(error(b"[\"\xff\"]"), FingerprintError::NotJson { line: 1, column: 3 }));
+    assert!(matches!(error(br#"["\ud800"]"#), FingerprintError::NotJson { .. }));
     let nested = |depth| ["[".repeat(depth), "]".repeat(depth)].concat();
     assert!(Fingerprint::of_json_text(nested(127)).is_ok());
-    assert!(matches!(
-        error(nested(128).as_bytes()),
-        FingerprintError::TooDeep { at: 127, .. }
-    ));
-    assert!(matches!(
-        error("[".repeat(100_000).as_bytes()),
-        FingerprintError::TooDeep { .. }
-    ));
+    assert!(matches!(error(nested(128).as_bytes()), FingerprintError::TooDeep { at: 127, .. }));
+    assert!(matches!(error("[".repeat(100_000).as_bytes()), FingerprintError::TooDeep { .. }));
 }
 
 #[test]
@@ -93,16 +72,8 @@ fn structs_with_other_field_order_are_the_same_request() {
         currency: &'a str,
         amount: u64,
     }
-    let before = Fingerprint::of_json(&Before {
-        amount: 5,
-        currency: "eur",
-    })
-    .unwrap();
-    let after = Fingerprint::of_json(&After {
-        currency: "eur",
-        amount: 5,
-    })
-    .unwrap();
+    let before = Fingerprint::of_json(&Before { amount: 5, currency: "eur" }).unwrap();
+    let after = Fingerprint::of_json(&After { currency: "eur", amount: 5 }).unwrap();
     assert_eq!(before, after);
 }
 
@@ -111,11 +82,7 @@ fn structs_with_other_field_order_are_the_same_request() {
 #[test]
 fn parts_never_run_into_each_other() {
     let parts = |list: &[(&str, &str)]| {
-        list.iter()
-            .fold(Fingerprint::builder(), |b, (name, value)| {
-                b.part(name, value)
-            })
-            .finish()
+        list.iter().fold(Fingerprint::builder(), |b, (name, value)| b.part(name, value)).finish()
     };
     let list = [
         parts(&[("path", "/kb"), ("query", "dry=1")]),

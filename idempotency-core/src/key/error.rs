@@ -44,17 +44,10 @@ pub(super) fn validate(what: &'static str, text: &str) -> Result<(), KeyError> {
         return Err(KeyError::Empty { what });
     }
     if text.len() > MAX_BYTES {
-        return Err(KeyError::TooLong {
-            what,
-            bytes: text.len(),
-        });
+        return Err(KeyError::TooLong { what, bytes: text.len() });
     }
     match text.char_indices().find(|(_, c)| c.is_control()) {
-        Some((at, character)) => Err(KeyError::ControlCharacter {
-            what,
-            character,
-            at,
-        }),
+        Some((at, character)) => Err(KeyError::ControlCharacter { what, character, at }),
         None => Ok(()),
     }
 }

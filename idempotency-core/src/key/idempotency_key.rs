@@ -43,24 +43,17 @@ impl IdempotencyKey {
     pub(super) fn join(scope: &Scope, key: &str) -> Self {
         let name = scope.name().unwrap_or("");
         let scope_bytes = u8::try_from(name.len()).unwrap_or(u8::MAX);
-        Self {
-            joined: [name, key].concat().into(),
-            scope_bytes,
-        }
+        Self { joined: [name, key].concat().into(), scope_bytes }
     }
 
     /// The key, as the client sent it.
     pub fn key(&self) -> &str {
-        self.joined
-            .get(usize::from(self.scope_bytes)..)
-            .unwrap_or_default()
+        self.joined.get(usize::from(self.scope_bytes)..).unwrap_or_default()
     }
 
     /// The name of its scope; none for the global scope.
     pub fn scope_name(&self) -> Option<&str> {
-        self.joined
-            .get(..usize::from(self.scope_bytes))
-            .filter(|name| !name.is_empty())
+        self.joined.get(..usize::from(self.scope_bytes)).filter(|name| !name.is_empty())
     }
 
     /// The digest that stands for this key in logs.
@@ -84,59 +77,21 @@ mod tests {
     fn the_rule_is_1_to_255_bytes_without_control_characters() {
         let longest = "k".repeat(255);
         let wide = "\u{e9}".repeat(128);
-        for good in [
-            "k",
-            "a b",
-            "ключ",
-            "🔑",
-            "\"quoted\"",
-            "a:b/c%d{e}",
-            longest.as_str(),
-        ] {
+        for good in ["k", "a b", "ключ", "🔑", "\"quoted\"", "a:b/c%d{e}", longest.as_str()] {
             let key = IdempotencyKey::new("s", good).unwrap();
             assert_eq!((key.scope_name(), key.key()), (Some("s"), good));
         }
         let cases = [
             ("", KeyError::Empty { what: "key" }),
-            (
-                wide.as_str(),
-                KeyError::TooLong {
-                    what: "key",
-                    bytes: 256,
-                },
-            ),
-            (
-                "a\tb",
-                KeyError::ControlCharacter {
-                    what: "key",
-                    character: '\t',
-                    at: 1,
-                },
-            ),
-            (
-                "é\0",
-                KeyError::ControlCharacter {
-                    what: "key",
-                    character: '\0',
-                    at: 2,
-                },
-            ),
-            (
-                "\u{85}",
-                KeyError::ControlCharacter {
-                    what: "key",
-                    character: '\u{85}',
-                    at: 0,
-                },
-            ),
+            (wide.as_str(), KeyError::TooLong { what: "key", bytes: 256 }),
+            ("a\tb", KeyError::ControlCharacter { what: "key", character: '\t', at: 1 }),
+            ("é\0", KeyError::ControlCharacter { what: "key", character: '\0', at: 2 }),
+            ("\u{85}", KeyError::ControlCharacter { what: "key", character: '\u{85}', at: 0 }),
         ];
         for (bad, error) in cases {
             assert_eq!(IdempotencyKey::new("s", bad), Err(error));
         }
-        assert_eq!(
-            IdempotencyKey::new("", "k"),
-            Err(KeyError::Empty { what: "scope" })
-        );
+        assert_eq!(IdempotencyKey::new("", "k"), Err(KeyError::Empty { what: "scope" }));
         assert!(IdempotencyKey::new(Scope::global(), "k").is_ok());
     }
 
@@ -145,10 +100,7 @@ mod tests {
     fn keys_of_two_scopes_never_meet() {
         let key = |scope: &str, key: &str| IdempotencyKey::new(scope, key).unwrap();
         assert_ne!(key("ab", "c"), key("a", "bc"));
-        assert_ne!(
-            IdempotencyKey::new(Scope::global(), "ab").unwrap(),
-            key("a", "b")
-        );
+        assert_ne!(IdempotencyKey::new(Scope::global(), "ab").unwrap(), key("a", "b"));
         assert_eq!(key("a", "b"), key("a", "b"));
     }
 
@@ -157,11 +109,7 @@ mod tests {
         let key = IdempotencyKey::new("secret-scope", "secret-key").unwrap();
         let scope = Scope::new("secret-scope").unwrap();
         let error = IdempotencyKey::new("secret-scope", "secret-key\n").unwrap_err();
-        for shown in [
-            format!("{key:?}"),
-            format!("{scope:?}"),
-            format!("{error} {error:?}"),
-        ] {
+        for shown in [format!("{key:?}"), format!("{scope:?}"), format!("{error} {error:?}")] {
             assert!(!shown.contains("secret"), "{shown}");
         }
     }

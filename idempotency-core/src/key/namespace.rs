@@ -40,20 +40,14 @@ impl Namespace {
             let name = name.chars().take(Self::MAX_BYTES).collect();
             return Err(NamespaceError { name });
         }
-        Ok(Self {
-            name: name.into(),
-            secret: None,
-        })
+        Ok(Self { name: name.into(), secret: None })
     }
 
     /// The same namespace with keyed digests as storage keys. All processes that share the store
     /// need the same secret; another secret is another namespace.
     #[must_use]
     pub fn with_secret(self, secret: impl AsRef<[u8]>) -> Self {
-        Self {
-            secret: Some(keyed_hash(secret.as_ref())),
-            ..self
-        }
+        Self { secret: Some(keyed_hash(secret.as_ref())), ..self }
     }
 
     /// The name.
@@ -63,10 +57,7 @@ impl Namespace {
 
     /// Where the record of `key` is kept (C34).
     pub fn storage_key(&self, key: &IdempotencyKey) -> StorageKey {
-        self.place(
-            key.scope_name().unwrap_or("").as_bytes(),
-            key.key().as_bytes(),
-        )
+        self.place(key.scope_name().unwrap_or("").as_bytes(), key.key().as_bytes())
     }
 
     /// Injective for any bytes: `/` separates and is escaped inside the parts.
@@ -98,10 +89,7 @@ impl Namespace {
 impl Default for Namespace {
     /// The namespace `idempotency`.
     fn default() -> Self {
-        Self {
-            name: "idempotency".into(),
-            secret: None,
-        }
+        Self { name: "idempotency".into(), secret: None }
     }
 }
 
@@ -136,9 +124,7 @@ impl StorageKey {
         } else {
             IdempotencyKey::new(scope, key)
         };
-        decoded
-            .ok()
-            .filter(|key| namespace.storage_key(key).as_str() == text)
+        decoded.ok().filter(|key| namespace.storage_key(key).as_str() == text)
     }
 }
 
@@ -203,19 +189,12 @@ mod tests {
         for _ in 0..100_000 {
             let mut text = |max| {
                 let length = random.usize(0..=max);
-                (0..length)
-                    .map(|_| alphabet[random.usize(..alphabet.len())])
-                    .collect::<Vec<_>>()
+                (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect::<Vec<_>>()
             };
             let (scope, key) = (text(4), text(4));
             let name = ["a", "a.b", "b"][random.usize(..3)];
             let place = Namespace::new(name).unwrap().place(&scope, &key);
-            assert!(
-                place
-                    .as_str()
-                    .bytes()
-                    .all(|b| b.is_ascii_graphic() && b != b'{')
-            );
+            assert!(place.as_str().bytes().all(|b| b.is_ascii_graphic() && b != b'{'));
             let triple = (name, scope, key);
             if let Some(other) = seen.insert(place, triple.clone()) {
                 assert_eq!(other, triple);
@@ -234,24 +213,14 @@ mod tests {
         assert_ne!(place("a%2f", "c"), place("a/", "c"));
         let global = IdempotencyKey::new(Scope::global(), "a").unwrap();
         assert_eq!(namespace.storage_key(&global).as_str(), "idempotency//a");
-        assert_eq!(
-            place("m 1", "{x}é").as_str(),
-            "idempotency/m%201/%7bx%7d%c3%a9"
-        );
+        assert_eq!(place("m 1", "{x}é").as_str(), "idempotency/m%201/%7bx%7d%c3%a9");
     }
 
     #[test]
     fn longest_place_fits_every_store() {
         let (name, part) = ("n".repeat(64), "é".repeat(127) + "%");
         let key = IdempotencyKey::new(part.as_str(), &part).unwrap();
-        assert_eq!(
-            Namespace::new(name)
-                .unwrap()
-                .storage_key(&key)
-                .as_str()
-                .len(),
-            1_596
-        );
+        assert_eq!(Namespace::new(name).unwrap().storage_key(&key).as_str().len(), 1_596);
     }
 
     #[test]
@@ -261,11 +230,7 @@ mod tests {
         assert_ne!(keyed("one"), keyed("two"));
         assert_eq!(keyed("one"), keyed("one"));
         assert!(!keyed("one").as_str().contains("order"));
-        let shown = format!(
-            "{:?} {:?}",
-            Namespace::default().with_secret("hush"),
-            keyed("hush")
-        );
+        let shown = format!("{:?} {:?}", Namespace::default().with_secret("hush"), keyed("hush"));
         assert_eq!(shown, "Namespace(idempotency, keyed) StorageKey(…)");
         let name = Namespace::default().with_secret("one");
         assert_eq!(StorageKey::decode(keyed("one").as_str(), &name), None);

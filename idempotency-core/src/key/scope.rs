@@ -60,10 +60,6 @@ impl TryFrom<&String> for Scope {
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "Scope(…)"
-        } else {
-            "Scope(global)"
-        })
+        f.write_str(if self.0.is_some() { "Scope(…)" } else { "Scope(global)" })
     }
 }

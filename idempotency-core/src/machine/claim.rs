@@ -25,26 +25,18 @@ pub fn claim(
     };
     let own = record.token == request.token;
     if record.state == State::Unused {
-        return if own {
-            Err(StoreError::token_spent())
-        } else {
-            Ok(first_attempt(request, now))
-        };
+        return if own { Err(StoreError::token_spent()) } else { Ok(first_attempt(request, now)) };
     }
     if record.fingerprint != request.fingerprint {
         let stored_version = record.fingerprint.version();
-        return Ok(Decision::keep(ClaimOutcome::Mismatch(Mismatch {
-            stored_version,
-        })));
+        return Ok(Decision::keep(ClaimOutcome::Mismatch(Mismatch { stored_version })));
     }
     let answer = match &record.state {
         State::Completed { at, response } => replay(record, *at, response, now),
         State::Released { .. } if own => return Err(StoreError::token_spent()),
-        State::InProgress {
-            lease_until,
-            checkpoint,
-            ..
-        } if own => acquired(record, *lease_until, checkpoint.clone(), now),
+        State::InProgress { lease_until, checkpoint, .. } if own => {
+            acquired(record, *lease_until, checkpoint.clone(), now)
+        }
         State::InProgress { lease_until, .. } if !now.is_past(*lease_until) => {
             ClaimOutcome::InProgress(Running {
                 attempt: record.attempt,
@@ -52,23 +44,11 @@ pub fn claim(
                 lease_remaining: lease_until.since(now.at),
             })
         }
-        State::Released {
-            reason: ReleaseReason::Failed,
-            checkpoint,
-            ..
-        } => {
+        State::Released { reason: ReleaseReason::Failed, checkpoint, .. } => {
             return Ok(take_over(record, checkpoint.clone(), request, now));
         }
-        State::Released {
-            at: since,
-            checkpoint,
-            ..
-        }
-        | State::InProgress {
-            lease_until: since,
-            checkpoint,
-            ..
-        } => match request.takeover {
+        State::Released { at: since, checkpoint, .. }
+        | State::InProgress { lease_until: since, checkpoint, .. } => match request.takeover {
             Takeover::Allow => return Ok(take_over(record, checkpoint.clone(), request, now)),
             Takeover::Refuse => ClaimOutcome::Abandoned(Abandoned {
                 attempt: record.attempt,
@@ -115,13 +95,7 @@ fn take_over(
     request: &ClaimRequest<'_>,
     now: Now,
 ) -> Decision<ClaimOutcome> {
-    begin(
-        request,
-        record.attempt.next(),
-        record.first_claimed_at,
-        checkpoint,
-        now,
-    )
+    begin(request, record.attempt.next(), record.first_claimed_at, checkpoint, now)
 }
 
 fn begin(
@@ -140,11 +114,7 @@ fn begin(
         first_claimed_at,
         claimed_at: now.at,
         expires_at: lease_until.after(request.retention.get()),
-        state: State::InProgress {
-            lease_until,
-            sequence: 0,
-            checkpoint: checkpoint.clone(),
-        },
+        state: State::InProgress { lease_until, sequence: 0, checkpoint: checkpoint.clone() },
     };
     let answer = acquired(&record, lease_until, checkpoint, now);
     Decision::put(record, answer)

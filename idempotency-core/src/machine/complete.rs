@@ -13,10 +13,7 @@ pub fn complete(
 ) -> Decision<FinishOutcome> {
     let known = remembered(record, now).filter(|record| record.state != State::Unused);
     let Some(record) = known else {
-        return Decision::put(
-            completed(request, now.at, now.at, now),
-            FinishOutcome::Restored,
-        );
+        return Decision::put(completed(request, now.at, now.at, now), FinishOutcome::Restored);
     };
     let own = record.token == request.token && record.attempt == request.attempt;
     if !own || record.fingerprint != request.fingerprint {
@@ -45,9 +42,6 @@ fn completed(
         first_claimed_at,
         claimed_at,
         expires_at: now.at.after(request.retention.get()),
-        state: State::Completed {
-            at: now.at,
-            response: request.response.clone(),
-        },
+        state: State::Completed { at: now.at, response: request.response.clone() },
     }
 }

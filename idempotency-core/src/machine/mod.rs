@@ -41,10 +41,7 @@ impl Now {
 
 impl From<Timestamp> for Now {
     fn from(at: Timestamp) -> Self {
-        Self {
-            at,
-            skew_bound: Duration::ZERO,
-        }
+        Self { at, skew_bound: Duration::ZERO }
     }
 }
 
@@ -69,17 +66,11 @@ pub enum Write {
 
 impl<A> Decision<A> {
     const fn keep(answer: A) -> Self {
-        Self {
-            write: Write::Keep,
-            answer,
-        }
+        Self { write: Write::Keep, answer }
     }
 
     const fn put(record: Record, answer: A) -> Self {
-        Self {
-            write: Write::Put(record),
-            answer,
-        }
+        Self { write: Write::Put(record), answer }
     }
 }
 
@@ -96,14 +87,7 @@ pub fn is_expired(record: &Record, now: Now) -> bool {
 /// Whether a record that is removed takes an unsettled outcome with it (C55).
 pub fn is_unsettled(record: &Record) -> bool {
     use crate::record::ReleaseReason::Unknown;
-    matches!(
-        record.state,
-        State::InProgress { .. }
-            | State::Released {
-                reason: Unknown,
-                ..
-            }
-    )
+    matches!(record.state, State::InProgress { .. } | State::Released { reason: Unknown, .. })
 }
 
 /// The record unless it is past its retention.

@@ -10,10 +10,7 @@ pub fn list_state(record: &Record, now: Now) -> Option<ListState> {
         State::InProgress { lease_until, .. } if !now.is_past(*lease_until) => {
             ListState::InProgress
         }
-        State::Released {
-            reason: ReleaseReason::Failed,
-            ..
-        } => ListState::Failed,
+        State::Released { reason: ReleaseReason::Failed, .. } => ListState::Failed,
         State::Completed { .. } => ListState::Completed,
         State::InProgress { .. } | State::Released { .. } | State::Unused => ListState::Abandoned,
     })
@@ -35,16 +32,10 @@ pub fn settle(
         _ => return Decision::keep(SettleOutcome::Changed),
     }
     let settled = match settlement {
-        Settlement::Completed {
-            response,
-            retention,
-        } => Record {
+        Settlement::Completed { response, retention } => Record {
             retention: *retention,
             expires_at: now.at.after(retention.get()),
-            state: State::Completed {
-                at: now.at,
-                response: response.clone(),
-            },
+            state: State::Completed { at: now.at, response: response.clone() },
             ..record.clone()
         },
         Settlement::Failed => {
@@ -68,10 +59,9 @@ pub fn settle(
 pub fn remove(record: Option<&Record>, seen: SeenClaim, now: Now) -> Decision<RemoveOutcome> {
     match lookup(record, now).filter(|record| SeenClaim::from(*record) == seen) {
         None => Decision::keep(RemoveOutcome::Changed),
-        Some(record) => Decision {
-            write: Write::Put(unused(record, now)),
-            answer: RemoveOutcome::Removed,
-        },
+        Some(record) => {
+            Decision { write: Write::Put(unused(record, now)), answer: RemoveOutcome::Removed }
+        }
     }
 }
 

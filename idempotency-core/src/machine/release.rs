@@ -18,12 +18,7 @@ pub fn release(
     if record.token != request.token || record.attempt != request.attempt {
         return Decision::keep(ReleaseOutcome::Lost);
     }
-    let State::InProgress {
-        lease_until,
-        checkpoint,
-        ..
-    } = &record.state
-    else {
+    let State::InProgress { lease_until, checkpoint, .. } = &record.state else {
         let outcome = match record.state {
             State::Completed { .. } => ReleaseOutcome::Lost,
             _ => ReleaseOutcome::Released,
@@ -34,20 +29,13 @@ pub fn release(
         Release::NotStarted if record.attempt == AttemptNumber::FIRST => {
             // the token is remembered for what is left of its lease, the rest is forgotten
             let expires_at = (*lease_until).max(now.at);
-            let record = Record {
-                expires_at,
-                state: State::Unused,
-                ..record.clone()
-            };
+            let record = Record { expires_at, state: State::Unused, ..record.clone() };
             return Decision::put(record, ReleaseOutcome::Released);
         }
         Release::NotStarted | Release::Failed => ReleaseReason::Failed,
         Release::Unknown => ReleaseReason::Unknown,
     };
-    Decision::put(
-        released(record, reason, checkpoint.clone(), now),
-        ReleaseOutcome::Released,
-    )
+    Decision::put(released(record, reason, checkpoint.clone(), now), ReleaseOutcome::Released)
 }
 
 /// The record, given back now and kept for its retention.
@@ -59,11 +47,7 @@ pub(super) fn released(
 ) -> Record {
     Record {
         expires_at: now.at.after(record.retention.get()),
-        state: State::Released {
-            reason,
-            at: now.at,
-            checkpoint,
-        },
+        state: State::Released { reason, at: now.at, checkpoint },
         ..record.clone()
     }
 }

@@ -15,12 +15,7 @@ pub fn renew(
     let Some(record) = remembered(record, now).filter(holds) else {
         return Decision::keep(RenewOutcome::Lost);
     };
-    let State::InProgress {
-        lease_until,
-        sequence,
-        checkpoint,
-    } = &record.state
-    else {
+    let State::InProgress { lease_until, sequence, checkpoint } = &record.state else {
         return Decision::keep(RenewOutcome::Lost);
     };
     if request.sequence.get() < *sequence {

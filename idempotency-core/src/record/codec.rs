@@ -49,21 +49,15 @@ impl Record {
     /// be represented, and are cut off from every store long before.
     pub fn encode(&self, key: &StorageKey) -> Bytes {
         let (state, moment, sequence, payload) = match &self.state {
-            State::InProgress {
-                lease_until,
-                sequence,
-                checkpoint,
-            } => (0, *lease_until, *sequence, checkpoint.as_ref()),
-            State::Released {
-                reason: ReleaseReason::Failed,
-                at,
-                checkpoint,
-            } => (1, *at, 0, checkpoint.as_ref()),
-            State::Released {
-                reason: ReleaseReason::Unknown,
-                at,
-                checkpoint,
-            } => (2, *at, 0, checkpoint.as_ref()),
+            State::InProgress { lease_until, sequence, checkpoint } => {
+                (0, *lease_until, *sequence, checkpoint.as_ref())
+            }
+            State::Released { reason: ReleaseReason::Failed, at, checkpoint } => {
+                (1, *at, 0, checkpoint.as_ref())
+            }
+            State::Released { reason: ReleaseReason::Unknown, at, checkpoint } => {
+                (2, *at, 0, checkpoint.as_ref())
+            }
             State::Completed { at, response } => (3, *at, 0, Some(response)),
             State::Unused => (4, self.claimed_at, 0, None),
         };
@@ -77,12 +71,7 @@ impl Record {
         out.put_slice(self.token.as_bytes());
         out.put_u32(self.attempt.get());
         out.put_u64(millis(self.retention.get()));
-        for moment in [
-            self.first_claimed_at,
-            self.claimed_at,
-            self.expires_at,
-            moment,
-        ] {
+        for moment in [self.first_claimed_at, self.claimed_at, self.expires_at, moment] {
             out.put_u64(moment.as_unix_millis());
         }
         out.put_u64(sequence);
@@ -120,27 +109,13 @@ impl Record {
             _ => return Err(field("payload mark")),
         };
         let state = match (state, payload) {
-            (0, checkpoint) => State::InProgress {
-                lease_until: moment,
-                sequence,
-                checkpoint,
-            },
+            (0, checkpoint) => State::InProgress { lease_until: moment, sequence, checkpoint },
             (1 | 2, checkpoint) => {
-                let reason = if state == 1 {
-                    ReleaseReason::Failed
-                } else {
-                    ReleaseReason::Unknown
-                };
-                State::Released {
-                    reason,
-                    at: moment,
-                    checkpoint,
-                }
+                let reason =
+                    if state == 1 { ReleaseReason::Failed } else { ReleaseReason::Unknown };
+                State::Released { reason, at: moment, checkpoint }
             }
-            (3, Some(response)) => State::Completed {
-                at: moment,
-                response,
-            },
+            (3, Some(response)) => State::Completed { at: moment, response },
             (4, None) => State::Unused,
             _ => return Err(field("state")),
         };
@@ -190,22 +165,13 @@ impl<'a> Header<'a> {
             return Err(field("format"));
         }
         if *format > FORMAT {
-            return Err(CorruptRecord::FutureVersion {
-                found: *format,
-                known: FORMAT,
-            });
+            return Err(CorruptRecord::FutureVersion { found: *format, known: FORMAT });
         }
-        let short = CorruptRecord::Length {
-            found: stored.len(),
-            expected: Record::OVERHEAD_BYTES,
-        };
+        let short = CorruptRecord::Length { found: stored.len(), expected: Record::OVERHEAD_BYTES };
         let mut length = stored.get(HEADER - 4..HEADER).ok_or(short)?;
         let expected = Record::OVERHEAD_BYTES.saturating_add(length.get_u32() as usize);
         if stored.len() != expected {
-            return Err(CorruptRecord::Length {
-                found: stored.len(),
-                expected,
-            });
+            return Err(CorruptRecord::Length { found: stored.len(), expected });
         }
         let (body, sum) = stored.split_at(stored.len() - CHECKSUM);
         if sum != checksum(body) {

@@ -85,21 +85,13 @@ impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = |bytes: &Option<Bytes>| bytes.as_ref().map(Bytes::len);
         match self {
-            Self::InProgress {
-                lease_until,
-                sequence,
-                checkpoint,
-            } => f
+            Self::InProgress { lease_until, sequence, checkpoint } => f
                 .debug_struct("InProgress")
                 .field("lease_until", lease_until)
                 .field("sequence", sequence)
                 .field("checkpoint_bytes", &length(checkpoint))
                 .finish(),
-            Self::Released {
-                reason,
-                at,
-                checkpoint,
-            } => f
+            Self::Released { reason, at, checkpoint } => f
                 .debug_struct("Released")
                 .field("reason", reason)
                 .field("at", at)

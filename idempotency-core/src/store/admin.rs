@@ -63,13 +63,7 @@ pub struct ListQuery {
 impl Default for ListQuery {
     /// All records, 100 a page.
     fn default() -> Self {
-        Self {
-            state: None,
-            scope: None,
-            older_than: None,
-            limit: 100,
-            page: None,
-        }
+        Self { state: None, scope: None, older_than: None, limit: 100, page: None }
     }
 }
 
@@ -119,10 +113,7 @@ pub struct SeenClaim {
 
 impl From<&Record> for SeenClaim {
     fn from(record: &Record) -> Self {
-        Self {
-            token: record.token,
-            attempt: record.attempt,
-        }
+        Self { token: record.token, attempt: record.attempt }
     }
 }
 

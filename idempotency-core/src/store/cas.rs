@@ -1,4 +1,4 @@
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, time::Duration};
 
 use async_trait::async_trait;
 
@@ -17,11 +17,22 @@ use crate::{
 ///
 /// Each operation reads the record, lets [`machine`] decide, and puts the record back if nobody else
 /// did meanwhile; then again, at most 16 times, before it answers `Conflict`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CasStore<R> {
     records: R,
     namespace: Namespace,
     timeout: Duration,
+}
+
+/// Shows nothing of the records.
+impl<R: RecordStore> fmt::Debug for CasStore<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CasStore")
+            .field("records", &self.profile().name)
+            .field("namespace", &self.namespace)
+            .field("timeout", &self.timeout)
+            .finish()
+    }
 }
 
 const MAX_ROUNDS: u32 = 16;
@@ -29,11 +40,7 @@ const MAX_ROUNDS: u32 = 16;
 impl<R: RecordStore> CasStore<R> {
     /// A store over `records`, in the default namespace, with a time-out of 5 s an operation.
     pub fn new(records: R) -> Self {
-        Self {
-            records,
-            namespace: Namespace::default(),
-            timeout: Duration::from_secs(5),
-        }
+        Self { records, namespace: Namespace::default(), timeout: Duration::from_secs(5) }
     }
 
     /// The same store in another namespace.
@@ -69,11 +76,7 @@ impl<R: RecordStore> CasStore<R> {
                     return Ok(answer);
                 };
                 let value = record.encode(&place);
-                if self
-                    .records
-                    .put_if(&place, seen, value, record.expires_at)
-                    .await?
-                {
+                if self.records.put_if(&place, seen, value, record.expires_at).await? {
                     return Ok(answer);
                 }
                 // full jitter: without it the same callers meet again
@@ -103,10 +106,7 @@ impl<R: RecordStore> CasStore<R> {
 
     async fn now(&self) -> Result<Now, StoreError> {
         let skew_bound = self.records.profile().skew_bound;
-        Ok(Now {
-            at: self.records.now().await?,
-            skew_bound,
-        })
+        Ok(Now { at: self.records.now().await?, skew_bound })
     }
 
     async fn within_timeout<T>(
@@ -114,12 +114,10 @@ impl<R: RecordStore> CasStore<R> {
         operation: Operation,
         work: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        tokio::time::timeout(self.timeout, work)
-            .await
-            .unwrap_or_else(|_| {
-                let detail = format!("nothing within {:?}", self.timeout);
-                Err(StoreError::new(operation, ErrorKind::Timeout, detail))
-            })
+        tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| {
+            let detail = format!("nothing within {:?}", self.timeout);
+            Err(StoreError::new(operation, ErrorKind::Timeout, detail))
+        })
     }
 }
 
@@ -141,8 +139,7 @@ impl<R: RecordStore> IdempotencyStore for CasStore<R> {
     }
 
     async fn renew(&self, request: RenewRequest<'_>) -> Result<RenewOutcome, StoreError> {
-        self.profile()
-            .check_checkpoint(request.checkpoint.as_ref())?;
+        self.profile().check_checkpoint(request.checkpoint.as_ref())?;
         self.apply(Operation::Renew, request.key, |record, now| {
             Ok(machine::renew(record, &request, now))
         })

@@ -16,59 +16,37 @@ pub struct Connected {
 impl Connected {
     /// A store that can do nothing else.
     pub fn new(store: Arc<dyn IdempotencyStore>) -> Self {
-        Self {
-            store,
-            admin: None,
-            sweep: None,
-            watch: None,
-            schema: None,
-            doctor: None,
-        }
+        Self { store, admin: None, sweep: None, watch: None, schema: None, doctor: None }
     }
 
     /// Adds the operator's verbs.
     #[must_use]
     pub fn with_admin(self, admin: Arc<dyn StoreAdmin>) -> Self {
-        Self {
-            admin: Some(admin),
-            ..self
-        }
+        Self { admin: Some(admin), ..self }
     }
 
     /// Adds sweeping.
     #[must_use]
     pub fn with_sweep(self, sweep: Arc<dyn Sweep>) -> Self {
-        Self {
-            sweep: Some(sweep),
-            ..self
-        }
+        Self { sweep: Some(sweep), ..self }
     }
 
     /// Adds telling waiters.
     #[must_use]
     pub fn with_watch(self, watch: Arc<dyn Watch>) -> Self {
-        Self {
-            watch: Some(watch),
-            ..self
-        }
+        Self { watch: Some(watch), ..self }
     }
 
     /// Adds setting up.
     #[must_use]
     pub fn with_schema(self, schema: Arc<dyn Schema>) -> Self {
-        Self {
-            schema: Some(schema),
-            ..self
-        }
+        Self { schema: Some(schema), ..self }
     }
 
     /// Adds examining the server.
     #[must_use]
     pub fn with_doctor(self, doctor: Arc<dyn Doctor>) -> Self {
-        Self {
-            doctor: Some(doctor),
-            ..self
-        }
+        Self { doctor: Some(doctor), ..self }
     }
 
     /// The store.
@@ -111,8 +89,6 @@ impl<S: IdempotencyStore + 'static> From<S> for Connected {
 
 impl fmt::Debug for Connected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connected")
-            .field("store", &self.store)
-            .finish_non_exhaustive()
+        f.debug_struct("Connected").field("store", &self.store).finish_non_exhaustive()
     }
 }

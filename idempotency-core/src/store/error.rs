@@ -94,13 +94,7 @@ impl StoreError {
         kind: ErrorKind,
         detail: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self {
-            kind,
-            operation,
-            effect: Effect::Unknown,
-            detail: detail.into(),
-            source: None,
-        }
+        Self { kind, operation, effect: Effect::Unknown, detail: detail.into(), source: None }
     }
 
     /// What is kept at the record's place cannot be read; nothing was changed.
@@ -119,27 +113,18 @@ impl StoreError {
     /// The same error, for a failure that is known to have changed nothing.
     #[must_use]
     pub fn without_effect(self) -> Self {
-        Self {
-            effect: Effect::None,
-            ..self
-        }
+        Self { effect: Effect::None, ..self }
     }
 
     /// The same error, when an earlier try of the same operation may have changed something.
     pub(crate) fn after_unknown_effect(self) -> Self {
-        Self {
-            effect: Effect::Unknown,
-            ..self
-        }
+        Self { effect: Effect::Unknown, ..self }
     }
 
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self {
-            source: Some(source.into()),
-            ..self
-        }
+        Self { source: Some(source.into()), ..self }
     }
 
     /// What kind of failure it is.
@@ -230,10 +215,7 @@ mod tests {
         assert_eq!(error.effect(), Effect::Unknown);
         assert!(error.is_transient());
         let error = StoreError::corrupt(Operation::Lookup, CorruptRecord::Checksum);
-        assert_eq!(
-            (error.kind(), error.effect()),
-            (ErrorKind::Corrupt, Effect::None)
-        );
+        assert_eq!((error.kind(), error.effect()), (ErrorKind::Corrupt, Effect::None));
         assert!(!error.is_transient());
     }
 }

@@ -64,8 +64,7 @@ impl Running {
     /// second, at most what is left of the lease (and never less than a second).
     pub fn retry_after(&self) -> Duration {
         let second = Duration::from_secs(1);
-        self.running_for
-            .clamp(second, self.lease_remaining.max(second))
+        self.running_for.clamp(second, self.lease_remaining.max(second))
     }
 }
 
@@ -128,10 +127,7 @@ impl fmt::Debug for Acquired {
         f.debug_struct("Acquired")
             .field("attempt", &self.attempt)
             .field("lease_remaining", &self.lease_remaining)
-            .field(
-                "checkpoint_bytes",
-                &self.checkpoint.as_ref().map(Bytes::len),
-            )
+            .field("checkpoint_bytes", &self.checkpoint.as_ref().map(Bytes::len))
             .field("first_attempt_ago", &self.first_attempt_ago)
             .finish()
     }
@@ -156,10 +152,7 @@ impl fmt::Debug for Abandoned {
         f.debug_struct("Abandoned")
             .field("attempt", &self.attempt)
             .field("since", &self.since)
-            .field(
-                "checkpoint_bytes",
-                &self.checkpoint.as_ref().map(Bytes::len),
-            )
+            .field("checkpoint_bytes", &self.checkpoint.as_ref().map(Bytes::len))
             .finish()
     }
 }
@@ -171,15 +164,9 @@ mod tests {
     #[test]
     fn retry_after_stays_between_a_second_and_the_lease() {
         let retry_after = |running_for: u64, lease_remaining: u64| {
-            let (running_for, lease_remaining) = (
-                Duration::from_millis(running_for),
-                Duration::from_millis(lease_remaining),
-            );
-            let running = Running {
-                attempt: AttemptNumber::FIRST,
-                running_for,
-                lease_remaining,
-            };
+            let (running_for, lease_remaining) =
+                (Duration::from_millis(running_for), Duration::from_millis(lease_remaining));
+            let running = Running { attempt: AttemptNumber::FIRST, running_for, lease_remaining };
             running.retry_after().as_millis()
         };
         assert_eq!(retry_after(0, 30_000), 1_000);

@@ -71,12 +71,7 @@ impl StoreProfile {
     /// # Errors
     /// [`ErrorKind::TooLarge`] without effect.
     pub fn check_response(&self, response: &Bytes) -> Result<(), StoreError> {
-        Self::check(
-            Operation::Complete,
-            "response",
-            response.len(),
-            self.max_response_bytes,
-        )
+        Self::check(Operation::Complete, "response", response.len(), self.max_response_bytes)
     }
 
     /// Refuses a checkpoint that is too large, before anything is written (C41).
@@ -85,12 +80,7 @@ impl StoreProfile {
     /// [`ErrorKind::TooLarge`] without effect.
     pub fn check_checkpoint(&self, checkpoint: Option<&Bytes>) -> Result<(), StoreError> {
         let length = checkpoint.map_or(0, Bytes::len);
-        Self::check(
-            Operation::Renew,
-            "checkpoint",
-            length,
-            self.max_checkpoint_bytes,
-        )
+        Self::check(Operation::Renew, "checkpoint", length, self.max_checkpoint_bytes)
     }
 
     fn check(

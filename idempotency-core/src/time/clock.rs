@@ -53,18 +53,10 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// A clock whose origin is now.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the place that reads the time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the place that reads the time")]
     pub fn new() -> Self {
-        let wall = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        Self {
-            origin: tokio::time::Instant::now(),
-            origin_wall: Timestamp::default().after(wall),
-        }
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { origin: tokio::time::Instant::now(), origin_wall: Timestamp::default().after(wall) }
     }
 }
 
@@ -79,10 +71,7 @@ impl Clock for SystemClock {
         self.origin_wall.after(self.monotonic())
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the place that reads the time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the place that reads the time")]
     fn monotonic(&self) -> Duration {
         tokio::time::Instant::now().saturating_duration_since(self.origin)
     }

@@ -32,17 +32,11 @@ fn validated(
         return Err(DurationError::Zero { what });
     }
     if asked > longest {
-        return Err(DurationError::TooLong {
-            what,
-            asked,
-            longest,
-        });
+        return Err(DurationError::TooLong { what, asked, longest });
     }
     let millis = asked.as_nanos().div_ceil(1_000_000);
     // at most `longest`, so it fits
-    Ok(Duration::from_millis(
-        u64::try_from(millis).unwrap_or(u64::MAX),
-    ))
+    Ok(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX)))
 }
 
 const DAY: Duration = Duration::from_hours(24);
@@ -146,25 +140,14 @@ mod tests {
         ];
         for (asked, lease, retention) in cases {
             let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap();
-            assert_eq!(
-                Lease::new(asked).ok().map(|l| millis(l.get())),
-                lease,
-                "{asked:?}"
-            );
-            assert_eq!(
-                Retention::new(asked).ok().map(|r| millis(r.get())),
-                retention,
-                "{asked:?}"
-            );
+            assert_eq!(Lease::new(asked).ok().map(|l| millis(l.get())), lease, "{asked:?}");
+            assert_eq!(Retention::new(asked).ok().map(|r| millis(r.get())), retention, "{asked:?}");
         }
     }
 
     #[test]
     fn refusals_say_what_is_accepted() {
         let error = Lease::new(DAY * 2).unwrap_err().to_string();
-        assert!(
-            error.contains("lease") && error.contains("86400s"),
-            "{error}"
-        );
+        assert!(error.contains("lease") && error.contains("86400s"), "{error}");
     }
 }

@@ -28,15 +28,12 @@ const START: Timestamp = Timestamp::from_unix_millis(1_577_836_800_000);
 impl ManualClock {
     /// A clock that stands at its start.
     pub fn new() -> Self {
-        Self {
-            elapsed: watch::Sender::new(Duration::ZERO),
-        }
+        Self { elapsed: watch::Sender::new(Duration::ZERO) }
     }
 
     /// Moves the clock forward and wakes the sleepers whose time has come.
     pub fn advance(&self, by: Duration) {
-        self.elapsed
-            .send_modify(|elapsed| *elapsed = elapsed.saturating_add(by));
+        self.elapsed.send_modify(|elapsed| *elapsed = elapsed.saturating_add(by));
     }
 }
 
@@ -60,11 +57,7 @@ impl Clock for ManualClock {
         let mut elapsed = self.elapsed.subscribe();
         Box::pin(async move {
             // the error means that the clock is gone: nothing can wake the sleeper any more
-            if elapsed
-                .wait_for(|elapsed| *elapsed >= deadline)
-                .await
-                .is_err()
-            {
+            if elapsed.wait_for(|elapsed| *elapsed >= deadline).await.is_err() {
                 std::future::pending::<()>().await;
             }
         })

@@ -1,0 +1,83 @@
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex},
+};
+
+use idempotency_core::{
+    Begun, IdempotencyKey, Namespace, Operation, Outcome, Recorded, Scope, TracingObserver,
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+use crate::support::*;
+
+/// Kind of fault: keys in logs. Nothing that can be logged shows a key, a scope, a response, a
+/// checkpoint or a secret.
+#[tokio::test(start_paused = true)]
+async fn nothing_shows_keys_scopes_or_answers() {
+    let lines = Arc::new(Mutex::new(String::new()));
+    let _guard = tracing::subscriber::set_default(Lines(Arc::clone(&lines)));
+    let secret = IdempotencyKey::new("hush-scope", "hush-key").unwrap();
+    let store = store().namespace(Namespace::default().with_secret("hush-secret"));
+    let plans = vec![Plan::LoseReply, Plan::LoseReply];
+    let faulty = Faulty::for_operation(store.clone(), Operation::Complete, plans);
+    let idempotency = builder(faulty).observer(TracingObserver).build().unwrap();
+    let Begun::Acquired(guard) = idempotency.begin(&secret, request("hush")).await.unwrap() else {
+        panic!("not acquired")
+    };
+    guard.attempt().save_checkpoint("hush-checkpoint").await.unwrap();
+    let mut shown = vec![format!("{guard:?} {:?} {idempotency:?} {secret:?}", guard.attempt())];
+    let recorded = guard.complete(idempotency_core::Answer::bytes("hush-answer")).await;
+    assert!(matches!(recorded, Recorded::Stored));
+    let begun = idempotency.begin(&secret, request("hush")).await.unwrap();
+    let record = idempotency_core::IdempotencyStore::lookup(&store, &secret).await.unwrap();
+    let scope = Scope::new("hush-scope").unwrap();
+    shown.push(format!("{begun:?} {record:?} {store:?} {scope:?}"));
+    let outcome: Result<Out, _> =
+        idempotency.run(&secret, request("hush"), async |_| Ok(1_u32)).await;
+    shown.push(format!("{outcome:?} {}", outcome.as_ref().unwrap_err()));
+    let outcome: Out =
+        idempotency.run(&secret, request("other"), async |_| Ok(1_u32)).await.unwrap();
+    assert!(matches!(outcome, Outcome::Mismatch(_)));
+    shown.push(format!("{outcome:?}"));
+    let lines = lines.lock().unwrap();
+    assert!(lines.contains(&secret.digest().to_string()), "the digest is logged: {lines}");
+    assert!(lines.contains("StoreFailed"), "{lines}");
+    assert!(!format!("{shown:?} {lines}").contains("hush"), "{shown:?} {lines}");
+}
+
+/// A subscriber that keeps all it is told.
+struct Lines(Arc<Mutex<String>>);
+
+impl Subscriber for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Line(&mut self.0.lock().unwrap()));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+struct Line<'a>(&'a mut String);
+
+impl Visit for Line<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _infallible = write!(self.0, "{field}={value:?} ");
+    }
+}
