@@ -61,9 +61,7 @@ impl StoreAdmin for MemoryStore {
         key: &IdempotencyKey,
         seen: SeenClaim,
     ) -> Result<RemoveOutcome, StoreError> {
-        self.apply(Operation::Remove, key, None, |record, now| {
-            machine::remove(record, seen, now)
-        })
+        self.apply(Operation::Remove, key, None, |record, now| machine::remove(record, seen, now))
     }
 }
 
@@ -129,15 +127,7 @@ fn with_digest(
 ) -> (u64, ListedRecord) {
     let digest = Some(key.digest());
     let key = Some(key);
-    (
-        hash,
-        ListedRecord {
-            key,
-            digest,
-            state,
-            record,
-        },
-    )
+    (hash, ListedRecord { key, digest, state, record })
 }
 
 fn list_page(found: Vec<(u64, ListedRecord)>, next: Option<String>) -> ListPage {

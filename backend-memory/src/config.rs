@@ -34,11 +34,7 @@ impl Default for MemoryStoreBuilder {
         profile.expires_by_itself = true;
         profile.sharing = Sharing::Process;
         profile.survives = Survives::Nothing;
-        Self {
-            capacity: DEFAULT_CAPACITY,
-            clock: Arc::new(SystemClock::new()),
-            profile,
-        }
+        Self { capacity: DEFAULT_CAPACITY, clock: Arc::new(SystemClock::new()), profile }
     }
 }
 
@@ -66,10 +62,7 @@ impl MemoryStoreBuilder {
 
     /// The clock that decides, [`SystemClock`] unless told otherwise.
     pub fn clock(self, clock: impl Clock + 'static) -> Self {
-        Self {
-            clock: Arc::new(clock),
-            ..self
-        }
+        Self { clock: Arc::new(clock), ..self }
     }
 
     /// An empty store with these limits. Nothing runs before the first claim.

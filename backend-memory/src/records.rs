@@ -192,9 +192,7 @@ impl Records {
 
     fn take_room(&self) -> bool {
         let one_more = |held: usize| (held < self.capacity).then_some(held + 1);
-        let taken = self
-            .held
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let taken = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.is_ok()
     }
 }
@@ -208,10 +206,7 @@ impl Drop for Records {
 
 impl Cell {
     fn new() -> Self {
-        Self {
-            shard: Mutex::default(),
-            earliest: AtomicU64::new(NEVER.as_unix_millis()),
-        }
+        Self { shard: Mutex::default(), earliest: AtomicU64::new(NEVER.as_unix_millis()) }
     }
 
     /// A panic under the lock leaves a record that is whole: there is no half of a write.
@@ -226,8 +221,7 @@ impl Cell {
             return None;
         }
         // together with `Sweeper::wake_before`: either the sweeper sees this, or it is woken
-        self.earliest
-            .store(earliest.as_unix_millis(), Ordering::SeqCst);
+        self.earliest.store(earliest.as_unix_millis(), Ordering::SeqCst);
         Some(earliest)
     }
 

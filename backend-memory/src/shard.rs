@@ -73,13 +73,8 @@ impl Shard {
     fn insert(&mut self, hash: u64, key: IdempotencyKey, record: Record, now: Timestamp) {
         // a completion may come at once: then the record ends this early
         let at = now.after(record.retention.get()).min(record.expires_at);
-        let kept = Box::new(Kept {
-            key,
-            record,
-            registered: at,
-        });
-        self.records
-            .insert_unique(hash, Slot { hash, kept }, |slot| slot.hash);
+        let kept = Box::new(Kept { key, record, registered: at });
+        self.records.insert_unique(hash, Slot { hash, kept }, |slot| slot.hash);
         self.due.push(Reverse(Due { at, hash }));
     }
 

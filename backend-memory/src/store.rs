@@ -43,9 +43,7 @@ impl MemoryStore {
     }
 
     pub(crate) fn with(config: MemoryStoreBuilder) -> Self {
-        Self {
-            records: Arc::new(Records::new(config)),
-        }
+        Self { records: Arc::new(Records::new(config)) }
     }
 
     /// This store with the operator's verbs and sweeping.
@@ -150,17 +148,13 @@ impl IdempotencyStore for MemoryStore {
         // copied before the lock is taken; no decision depends on the bytes
         let own = Bytes::copy_from_slice(&request.response);
         request.response = Bytes::new();
-        self.apply_with_room(
-            Operation::Complete,
-            request.key,
-            Some(own),
-            |record, now| Ok(machine::complete(record, &request, now)),
-        )
+        self.apply_with_room(Operation::Complete, request.key, Some(own), |record, now| {
+            Ok(machine::complete(record, &request, now))
+        })
     }
 
     async fn renew(&self, mut request: RenewRequest<'_>) -> Result<RenewOutcome, StoreError> {
-        self.profile()
-            .check_checkpoint(request.checkpoint.as_ref())?;
+        self.profile().check_checkpoint(request.checkpoint.as_ref())?;
         let own = request.checkpoint.as_deref().map(Bytes::copy_from_slice);
         request.checkpoint = request.checkpoint.map(|_| Bytes::new());
         self.apply(Operation::Renew, request.key, own, |record, now| {

@@ -99,28 +99,18 @@ enum Pause {
 /// task.
 fn pause(records: &Records, shared: &Shared) -> Pause {
     // first everybody wakes the task, then the shards are looked at: nobody is missed
-    shared
-        .sleeps_until
-        .store(NEVER.as_unix_millis(), Ordering::SeqCst);
+    shared.sleeps_until.store(NEVER.as_unix_millis(), Ordering::SeqCst);
     let next = records.earliest();
     if next == NEVER {
         return Pause::Endless;
     }
-    shared
-        .sleeps_until
-        .store(next.as_unix_millis(), Ordering::SeqCst);
+    shared.sleeps_until.store(next.as_unix_millis(), Ordering::SeqCst);
     let now = records.clock.now();
     if next < now {
         return Pause::Over;
     }
     // the last moment of a record still counts: it is due the millisecond after
-    let sleep = records
-        .clock
-        .sleep(next.since(now).saturating_add(Duration::from_millis(1)));
+    let sleep = records.clock.sleep(next.since(now).saturating_add(Duration::from_millis(1)));
     // a clock that moved between the two lines makes the sleep too long
-    if records.clock.now() == now {
-        Pause::For(sleep)
-    } else {
-        Pause::Over
-    }
+    if records.clock.now() == now { Pause::For(sleep) } else { Pause::Over }
 }

@@ -34,11 +34,7 @@ impl Taken {
 pub(crate) fn timed(operations: u32, work: impl FnOnce()) -> Taken {
     let (cpu, wall) = (ProcessTime::now(), now());
     work();
-    Taken {
-        wall: wall.elapsed(),
-        cpu: cpu.elapsed(),
-        operations,
-    }
+    Taken { wall: wall.elapsed(), cpu: cpu.elapsed(), operations }
 }
 
 /// How long single calls took, in nanoseconds.
@@ -51,10 +47,7 @@ pub(crate) struct Latencies {
 
 impl Latencies {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            wall: Histogram::new(3)?,
-            cpu: Histogram::new(3)?,
-        })
+        Ok(Self { wall: Histogram::new(3)?, cpu: Histogram::new(3)? })
     }
 
     pub(crate) fn record<T>(&mut self, call: impl FnOnce() -> T) -> T {

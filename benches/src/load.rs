@@ -22,10 +22,7 @@ pub(crate) fn intents(series: u32, count: u32) -> anyhow::Result<Vec<Intent>> {
 
 pub(crate) fn intent(series: u32, number: u32) -> anyhow::Result<Intent> {
     let key = format!("{series:08x}-0000-4000-8000-{number:012x}");
-    Ok(Intent {
-        key: IdempotencyKey::new("shp", key)?,
-        token: ClaimToken::random()?,
-    })
+    Ok(Intent { key: IdempotencyKey::new("shp", key)?, token: ClaimToken::random()? })
 }
 
 pub(crate) fn fingerprint() -> Fingerprint {

@@ -66,19 +66,14 @@ fn identify(config: &Config, parts: &Parts) -> Result<IdempotencyKey, Refusal> {
         .map_err(Refusal::KeyInvalid)?
         .ok_or(Refusal::KeyMissing)?;
     // the rule may be laxer than what a key can be
-    IdempotencyKey::new(scope, &key).map_err(|_| {
-        Refusal::KeyInvalid(KeyFault::TooLong {
-            bytes: key.len(),
-            max: 255,
-        })
-    })
+    IdempotencyKey::new(scope, &key)
+        .map_err(|_| Refusal::KeyInvalid(KeyFault::TooLong { bytes: key.len(), max: 255 }))
 }
 
 fn fingerprint(config: &Config, parts: &Parts, body: &Bytes) -> Fingerprint {
     let uri = original_uri(parts);
-    let mut builder = Fingerprint::builder()
-        .part("method", parts.method.as_str())
-        .part("path", uri.path());
+    let mut builder =
+        Fingerprint::builder().part("method", parts.method.as_str()).part("path", uri.path());
     if let Some(query) = uri.query() {
         builder = builder.part("query", query);
     }

@@ -33,36 +33,30 @@ pin_project! {
         Untouched { #[pin] body: B },
         Held { data: Option<Bytes>, trailers: Option<Box<HeaderMap>> },
         Open { prefix: Option<Bytes>, rest: Pin<Box<B>> },
-        Broken { prefix: Option<Bytes>, error: Option<B::Error> },
+        Broken { prefix: Option<Bytes>, is_sent: bool, error: Option<B::Error> },
     }
 }
 
 impl<B: Body<Data = Bytes>> HttpBody<B> {
     pub(crate) const fn untouched(body: B) -> Self {
-        Self {
-            kind: Kind::Untouched { body },
-        }
+        Self { kind: Kind::Untouched { body } }
     }
 
     pub(crate) fn held(data: Bytes, trailers: Option<HeaderMap>) -> Self {
-        let kind = Kind::Held {
-            data: not_empty(data),
-            trailers: trailers.map(Box::new),
-        };
+        let kind = Kind::Held { data: not_empty(data), trailers: trailers.map(Box::new) };
         Self { kind }
     }
 
     /// What was read already, then the rest.
     pub(crate) fn open(prefix: Bytes, rest: Pin<Box<B>>) -> Self {
         let prefix = not_empty(prefix);
-        Self {
-            kind: Kind::Open { prefix, rest },
-        }
+        Self { kind: Kind::Open { prefix, rest } }
     }
 
     /// What was read, then the failure.
     pub(crate) fn broken(prefix: Bytes, error: B::Error) -> Self {
         let kind = Kind::Broken {
+            is_sent: prefix.is_empty(),
             prefix: not_empty(prefix),
             error: Some(error),
         };
@@ -92,7 +86,12 @@ impl<B: Body<Data = Bytes>> Body for HttpBody<B> {
                 Some(frame) => Poll::Ready(Some(frame)),
                 None => rest.as_mut().poll_frame(cx),
             },
-            KindProjection::Broken { prefix, error } => {
+            KindProjection::Broken { prefix, is_sent, error } => {
+                if prefix.is_none() && !std::mem::replace(is_sent, true) {
+                    // servers send what they have when nothing is ready, and drop it at an error
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Poll::Ready(held(prefix).or_else(|| error.take().map(Err)))
             }
         }
@@ -103,7 +102,7 @@ impl<B: Body<Data = Bytes>> Body for HttpBody<B> {
             Kind::Untouched { body } => body.is_end_stream(),
             Kind::Held { data, trailers } => data.is_none() && trailers.is_none(),
             Kind::Open { prefix, rest } => prefix.is_none() && rest.is_end_stream(),
-            Kind::Broken { prefix, error } => prefix.is_none() && error.is_none(),
+            Kind::Broken { prefix, error, .. } => prefix.is_none() && error.is_none(),
         }
     }
 

@@ -15,16 +15,9 @@ pub(crate) enum Captured<R: Body> {
     /// Nothing was read: it will not be stored.
     Untouched(R),
     /// All of it.
-    Whole {
-        data: Bytes,
-        trailers: Option<HeaderMap>,
-    },
+    Whole { data: Bytes, trailers: Option<HeaderMap> },
     /// It cannot be kept; the rest is still to come.
-    Open {
-        prefix: Bytes,
-        rest: Pin<Box<R>>,
-        reason: NotKeptReason,
-    },
+    Open { prefix: Bytes, rest: Pin<Box<R>>, reason: NotKeptReason },
     /// It broke off.
     Broken { prefix: Bytes, error: R::Error },
 }
@@ -43,11 +36,8 @@ where
     R: Body<Data = Bytes>,
 {
     let mut rest = Box::pin(body);
-    let open = |held: Held, rest, reason| Captured::Open {
-        prefix: held.into_bytes(),
-        rest,
-        reason,
-    };
+    let open =
+        |held: Held, rest, reason| Captured::Open { prefix: held.into_bytes(), rest, reason };
     let mut held = Held::default();
     if is_event_stream(headers) {
         return open(held, rest, NotKeptReason::Stream);
@@ -128,10 +118,6 @@ impl Held {
     }
 
     fn into_bytes(self) -> Bytes {
-        if self.more.is_empty() {
-            self.first
-        } else {
-            self.more.freeze()
-        }
+        if self.more.is_empty() { self.first } else { self.more.freeze() }
     }
 }

@@ -56,12 +56,7 @@ where
     R: Body<Data = Bytes> + Send,
     R::Error: Send,
 {
-    let Admitted {
-        request,
-        key,
-        fingerprint,
-        ticket,
-    } = admitted;
+    let Admitted { request, key, fingerprint, ticket } = admitted;
     let refused = match config.idempotency.begin(&key, fingerprint).await {
         Ok(Begun::Acquired(guard)) => {
             let exchange = Exchange { config, ticket };
@@ -135,11 +130,7 @@ impl Exchange {
         } else {
             Captured::Untouched(body)
         };
-        Answered {
-            head,
-            body,
-            disposition,
-        }
+        Answered { head, body, disposition }
     }
 
     /// Stores the answer, then hands it over.
@@ -148,11 +139,7 @@ impl Exchange {
         R: Body<Data = Bytes> + Send,
         R::Error: Send,
     {
-        let Answered {
-            mut head,
-            body,
-            disposition,
-        } = answered;
+        let Answered { mut head, body, disposition } = answered;
         let settling = match disposition {
             Disposition::Store => complete(guard, self.record(&head, &body)),
             Disposition::Failed => release(guard, Release::Failed),
@@ -186,11 +173,7 @@ impl Exchange {
 
     /// Waits for the store, but not longer than `store_wait`: then it is waited for elsewhere.
     async fn settle(self, mut settling: Settling) -> bool {
-        let slow = self
-            .config
-            .idempotency
-            .clock()
-            .sleep(self.config.store_wait);
+        let slow = self.config.idempotency.clock().sleep(self.config.store_wait);
         tokio::select! {
             biased;
             on_record = &mut settling => on_record,

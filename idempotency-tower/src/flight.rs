@@ -41,10 +41,7 @@ impl Flight {
             return Err(Refusal::ShuttingDown);
         }
         let permit = Arc::clone(&self.permits).try_acquire_owned();
-        Ok(Ticket {
-            _permit: permit.map_err(|_| Refusal::Overloaded)?,
-            _token: token,
-        })
+        Ok(Ticket { _permit: permit.map_err(|_| Refusal::Overloaded)?, _token: token })
     }
 
     pub(crate) async fn drain(&self) {

@@ -41,27 +41,18 @@ fn parse(value: &HeaderValue, rule: KeyRule) -> Result<String, KeyFault> {
     if let Some(at) = text.iter().position(|b| !matches!(b, b' '..=b'~')) {
         return Err(KeyFault::NotPrintable { at });
     }
-    let key = if text.starts_with(b"\"") {
-        quoted(text)?
-    } else {
-        bare(text)?
-    };
+    let key = if text.starts_with(b"\"") { quoted(text)? } else { bare(text)? };
     if key.trim_ascii().is_empty() {
         return Err(KeyFault::Empty);
     }
     if key.len() > rule.max_bytes {
-        return Err(KeyFault::TooLong {
-            bytes: key.len(),
-            max: rule.max_bytes,
-        });
+        return Err(KeyFault::TooLong { bytes: key.len(), max: rule.max_bytes });
     }
     Ok(key)
 }
 
 fn quoted(text: &[u8]) -> Result<String, KeyFault> {
-    let item: Item = Parser::new(text)
-        .parse()
-        .map_err(|_| KeyFault::NotAString)?;
+    let item: Item = Parser::new(text).parse().map_err(|_| KeyFault::NotAString)?;
     match item.bare_item {
         BareItem::String(key) if item.params.is_empty() => Ok(key.into()),
         BareItem::String(_) => Err(KeyFault::Parameters),
@@ -72,9 +63,7 @@ fn quoted(text: &[u8]) -> Result<String, KeyFault> {
 /// What looks like a list, like parameters or like half a string is not guessed at.
 fn bare(text: &[u8]) -> Result<String, KeyFault> {
     match text.iter().find(|b| matches!(b, b'"' | b',' | b';')) {
-        Some(&found) => Err(KeyFault::Ambiguous {
-            character: char::from(found),
-        }),
+        Some(&found) => Err(KeyFault::Ambiguous { character: char::from(found) }),
         None => Ok(text.iter().copied().map(char::from).collect()),
     }
 }
@@ -108,10 +97,7 @@ mod tests {
     #[test]
     fn what_cannot_be_one_key_is_refused() {
         let long = vec![b'k'; 256];
-        let too_long = KeyFault::TooLong {
-            bytes: 256,
-            max: 255,
-        };
+        let too_long = KeyFault::TooLong { bytes: 256, max: 255 };
         let cases: [(&[u8], KeyFault); 15] = [
             (b"", KeyFault::Empty),
             (b"   ", KeyFault::Empty),

@@ -113,10 +113,7 @@ impl IdempotencyLayer {
     /// up to a request and a response body in memory. Default 1024. Not shared with earlier clones.
     #[must_use]
     pub fn max_in_flight(self, requests: usize) -> Self {
-        Self {
-            flight: Arc::new(Flight::new(requests)),
-            ..self
-        }
+        Self { flight: Arc::new(Flight::new(requests)), ..self }
     }
 
     /// How many requests with a key are under way, also those whose client has gone.

@@ -71,28 +71,17 @@ impl Refusal {
 
     fn row(self, profile: &Profile) -> Row {
         let statuses = &profile.statuses;
-        let row = |name, title, status| Row {
-            name,
-            title,
-            status,
-            retry_after: None,
-        };
+        let row = |name, title, status| Row { name, title, status, retry_after: None };
         match self {
-            Self::NoPrincipal => row(
-                "no-principal",
-                "The caller is not known",
-                StatusCode::UNAUTHORIZED,
-            ),
-            Self::KeyMissing => row(
-                "key-missing",
-                "An idempotency key is required",
-                statuses.key_missing,
-            ),
-            Self::KeyInvalid(_) => row(
-                "key-invalid",
-                "The idempotency key cannot be used",
-                statuses.key_invalid,
-            ),
+            Self::NoPrincipal => {
+                row("no-principal", "The caller is not known", StatusCode::UNAUTHORIZED)
+            }
+            Self::KeyMissing => {
+                row("key-missing", "An idempotency key is required", statuses.key_missing)
+            }
+            Self::KeyInvalid(_) => {
+                row("key-invalid", "The idempotency key cannot be used", statuses.key_invalid)
+            }
             Self::BodyTooLarge { .. } => row(
                 "body-too-large",
                 "The request body is too large",
@@ -105,11 +94,7 @@ impl Refusal {
             ),
             Self::InProgress(running) => Row {
                 retry_after: Some(running.retry_after()),
-                ..row(
-                    "in-progress",
-                    "The request is still being processed",
-                    statuses.in_progress,
-                )
+                ..row("in-progress", "The request is still being processed", statuses.in_progress)
             },
             Self::Mismatch => row(
                 "key-reused",
@@ -131,10 +116,9 @@ impl Refusal {
                 "The record of the request cannot be read",
                 StatusCode::INTERNAL_SERVER_ERROR,
             ),
-            Self::StoreUnavailable => unavailable(
-                "store-unavailable",
-                "The request cannot be protected at the moment",
-            ),
+            Self::StoreUnavailable => {
+                unavailable("store-unavailable", "The request cannot be protected at the moment")
+            }
             Self::Overloaded => unavailable("overloaded", "Too many requests at the moment"),
             Self::ShuttingDown => unavailable("shutting-down", "The server is going away"),
         }
@@ -210,19 +194,12 @@ fn not_kept(reason: NotKeptReason) -> &'static str {
 }
 
 const fn unavailable(name: &'static str, title: &'static str) -> Row {
-    Row {
-        name,
-        title,
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        retry_after: Some(SOON),
-    }
+    Row { name, title, status: StatusCode::SERVICE_UNAVAILABLE, retry_after: Some(SOON) }
 }
 
 fn problem(row: &Row, detail: Cow<'static, str>) -> Bytes {
-    let mut problem = ProblemDetails::new()
-        .with_status(row.status)
-        .with_title(row.title)
-        .with_detail(detail);
+    let mut problem =
+        ProblemDetails::new().with_status(row.status).with_title(row.title).with_detail(detail);
     if let Ok(uri) = Uri::try_from([TYPES, row.name, ".md"].concat()) {
         problem = problem.with_type(uri);
     }

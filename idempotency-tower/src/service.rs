@@ -34,11 +34,7 @@ pub struct IdempotencyService<S> {
 
 impl<S> IdempotencyService<S> {
     pub(crate) const fn new(inner: S, config: Arc<Config>, flight: Arc<Flight>) -> Self {
-        Self {
-            inner,
-            config,
-            flight,
-        }
+        Self { inner, config, flight }
     }
 
     /// Whether the request goes through the store.
@@ -96,9 +92,7 @@ async fn detached<T: Send + 'static>(work: impl Future<Output = T> + Send + 'sta
     match tokio::spawn(work.in_current_span()).await {
         Ok(done) => Some(done),
         // a layer further out may want to catch it
-        Err(error) => error
-            .try_into_panic()
-            .map_or(None, |panic| resume_unwind(panic)),
+        Err(error) => error.try_into_panic().map_or(None, |panic| resume_unwind(panic)),
     }
 }
 
@@ -132,18 +126,14 @@ pin_project! {
 
 impl<F, R: Body, E> ResponseFuture<F, R, E> {
     const fn passed(future: F) -> Self {
-        Self {
-            kind: Kind::Passed { future },
-        }
+        Self { kind: Kind::Passed { future } }
     }
 
     fn keyed(
         future: impl Future<Output = Result<Response<HttpBody<R>>, E>> + Send + 'static,
     ) -> Self {
         let future = Box::pin(future);
-        Self {
-            kind: Kind::Keyed { future },
-        }
+        Self { kind: Kind::Keyed { future } }
     }
 }
 

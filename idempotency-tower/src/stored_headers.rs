@@ -96,10 +96,7 @@ impl StoredHeaders {
             return false;
         }
         let denied = self.denied.contains(name)
-            || self
-                .denied_prefixes
-                .iter()
-                .any(|prefix| name.as_str().starts_with(prefix));
+            || self.denied_prefixes.iter().any(|prefix| name.as_str().starts_with(prefix));
         !denied || self.allowed.contains(name)
     }
 }
@@ -148,13 +145,7 @@ mod tests {
             .allow(HeaderName::from_static("x-ratelimit-remaining"))
             .allow(header::CONTENT_LENGTH)
             .deny(header::LOCATION);
-        assert_eq!(
-            stored(&more, &lines),
-            ["set-cookie: a=1", "x-ratelimit-remaining: 4"]
-        );
-        assert_eq!(
-            stored(&more.deny(header::SET_COOKIE), &lines),
-            ["x-ratelimit-remaining: 4"]
-        );
+        assert_eq!(stored(&more, &lines), ["set-cookie: a=1", "x-ratelimit-remaining: 4"]);
+        assert_eq!(stored(&more.deny(header::SET_COOKIE), &lines), ["x-ratelimit-remaining: 4"]);
     }
 }

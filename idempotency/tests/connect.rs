@@ -55,11 +55,7 @@ async fn a_refused_url_names_the_part_and_what_is_allowed() {
         ("memory:?capacity=many", "`capacity`", "whole number"),
         ("memory:?capacity=-1", "`capacity`", "whole number"),
         ("memory:?capacity=1&capacity=2", "`capacity`", "once"),
-        (
-            "memory:?max_response_bytes=1k",
-            "`max_response_bytes`",
-            "bytes",
-        ),
+        ("memory:?max_response_bytes=1k", "`max_response_bytes`", "bytes"),
         ("memory:?namespace=a%20b", "`namespace`", "a-z"),
         ("memory:?namespace=", "`namespace`", "1 to 64"),
         ("memory:?capcity=1", "`capcity`", "`capacity`"),
@@ -91,8 +87,5 @@ async fn no_error_shows_a_password() {
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("hunter2"), "{url}: {shown}");
     }
-    assert!(matches!(
-        connect("redsi://h").await.unwrap_err(),
-        ConnectError::UnknownScheme { .. }
-    ));
+    assert!(matches!(connect("redsi://h").await.unwrap_err(), ConnectError::UnknownScheme { .. }));
 }

@@ -13,10 +13,7 @@ fn all() -> [Refusal; 19] {
         running_for: Duration::from_millis(2_100),
         lease_remaining: Duration::from_secs(30),
     };
-    let too_long = KeyFault::TooLong {
-        bytes: 300,
-        max: 255,
-    };
+    let too_long = KeyFault::TooLong { bytes: 300, max: 255 };
     [
         Refusal::NoPrincipal,
         Refusal::KeyMissing,
@@ -52,12 +49,8 @@ async fn refusals_are_answered_as_the_golden_file_says() {
         let content_type = head.headers[header::CONTENT_TYPE].to_str().unwrap();
         let body = body.collect().await.unwrap().to_bytes();
         let body = str::from_utf8(&body).unwrap();
-        writeln!(
-            answers,
-            "{} {content_type} retry-after={retry_after}\n{body}\n",
-            head.status
-        )
-        .unwrap();
+        writeln!(answers, "{} {content_type} retry-after={retry_after}\n{body}\n", head.status)
+            .unwrap();
     }
     assert_eq!(answers, include_str!("golden.txt"), "\n{answers}");
 }
@@ -89,8 +82,5 @@ fn only_an_unreadable_record_is_the_servers_error() {
     for kind in unavailable {
         assert_eq!(Refusal::of_error(&error(kind)), Refusal::StoreUnavailable);
     }
-    assert_eq!(
-        Refusal::of_error(&error(ErrorKind::Corrupt)),
-        Refusal::RecordUnreadable
-    );
+    assert_eq!(Refusal::of_error(&error(ErrorKind::Corrupt)), Refusal::RecordUnreadable);
 }

@@ -28,10 +28,7 @@ fn parts(status: StatusCode, headers: HeaderMap) -> Parts {
 fn examples() -> [(&'static str, &'static [u8], StoredResponse); 3] {
     let created = StoredResponse {
         status: StatusCode::CREATED,
-        headers: map(&[
-            ("location", b"/v1/charges/ch_1"),
-            ("content-type", b"application/json"),
-        ]),
+        headers: map(&[("location", b"/v1/charges/ch_1"), ("content-type", b"application/json")]),
         trailers: None,
         body: Bytes::from_static(b"{\"id\":\"ch_1\"}"),
     };

@@ -43,12 +43,7 @@ pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
         #[cfg(feature = "memory")]
         "memory" => memory::connect(url).await,
         #[cfg(not(feature = "memory"))]
-        "memory" => Err(ConnectError::MissingFeature {
-            scheme: "memory",
-            feature: "memory",
-        }),
-        scheme => Err(ConnectError::UnknownScheme {
-            scheme: scheme.to_owned(),
-        }),
+        "memory" => Err(ConnectError::MissingFeature { scheme: "memory", feature: "memory" }),
+        scheme => Err(ConnectError::UnknownScheme { scheme: scheme.to_owned() }),
     }
 }

@@ -77,11 +77,7 @@ pub(super) fn refused(
     problem: &'static str,
     allowed: &'static str,
 ) -> ConnectError {
-    ConnectError::Part {
-        part: part.into(),
-        problem,
-        allowed,
-    }
+    ConnectError::Part { part: part.into(), problem, allowed }
 }
 
 pub(super) fn parameter(name: &str) -> String {

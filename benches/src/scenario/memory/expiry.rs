@@ -34,22 +34,10 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     add("claims, nothing expires: longest", quiet.wall.max(), None);
     add("claims while all expire: p99.99", p9999(&busy), at_most);
     add("claims while all expire: longest", busy.wall.max(), None);
-    add(
-        "claims while all expire: longest, CPU time",
-        busy.cpu.max(),
-        at_most,
-    );
-    add(
-        "claims while the store grows: longest, CPU time",
-        growth.cpu.max(),
-        at_most,
-    );
+    add("claims while all expire: longest, CPU time", busy.cpu.max(), at_most);
+    add("claims while the store grows: longest, CPU time", growth.cpu.max(), at_most);
     add("a sweep of one lock: p99.99", p9999(&sweeps), at_most);
-    add(
-        "a sweep of one lock: longest, CPU time",
-        sweeps.cpu.max(),
-        at_most,
-    );
+    add("a sweep of one lock: longest, CPU time", sweeps.cpu.max(), at_most);
     Ok(())
 }
 
@@ -65,10 +53,7 @@ fn claims(args: &Args, expiring: Expiring) -> anyhow::Result<Latencies> {
     let clock = ManualClock::new();
     let store = filled(args.records, clock.clone())?;
     // the task runs on a worker of its own, the claims on this thread
-    let workers = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_time()
-        .build()?;
+    let workers = Builder::new_multi_thread().worker_threads(1).enable_time().build()?;
     let _inside = workers.enter();
     let (fingerprint, runtime) = (fingerprint(), runtime()?);
     let mut latencies = Latencies::new()?;
@@ -86,18 +71,13 @@ fn claims(args: &Args, expiring: Expiring) -> anyhow::Result<Latencies> {
             break;
         }
     }
-    anyhow::ensure!(
-        expiring == Expiring::Nothing || store.len() <= half,
-        "not swept in time"
-    );
+    anyhow::ensure!(expiring == Expiring::Nothing || store.len() <= half, "not swept in time");
     Ok(latencies)
 }
 
 /// Claims from an empty store to a full one: the tables grow on the way.
 fn growth(args: &Args) -> anyhow::Result<Latencies> {
-    let store = MemoryStore::builder()
-        .capacity(usize::try_from(args.records)?)
-        .build();
+    let store = MemoryStore::builder().capacity(usize::try_from(args.records)?).build();
     let (fingerprint, runtime) = (fingerprint(), runtime()?);
     let mut latencies = Latencies::new()?;
     for number in 0..args.records {
@@ -116,10 +96,7 @@ fn sweeps(args: &Args) -> anyhow::Result<Latencies> {
     let runtime = runtime()?;
     let batch = NonZeroU32::MIN.saturating_add(31);
     let mut latencies = Latencies::new()?;
-    while latencies
-        .record(|| runtime.block_on(store.sweep(batch)))?
-        .more
-    {}
+    while latencies.record(|| runtime.block_on(store.sweep(batch)))?.more {}
     anyhow::ensure!(store.is_empty(), "{} are left", store.len());
     Ok(latencies)
 }

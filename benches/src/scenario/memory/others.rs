@@ -27,12 +27,7 @@ struct Value {
 
 impl BareMap {
     pub(crate) fn key(intent: &Intent) -> Arc<str> {
-        [
-            intent.key.scope_name().unwrap_or_default(),
-            intent.key.key(),
-        ]
-        .concat()
-        .into()
+        [intent.key.scope_name().unwrap_or_default(), intent.key.key()].concat().into()
     }
 
     pub(crate) fn insert(

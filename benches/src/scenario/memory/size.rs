@@ -17,11 +17,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     let store = filled(args.records, clock.clone())?;
     let full = resident_bytes()?;
     let at_a_million = 700.0 * f64::from(args.records) / 1e6;
-    report.add(megabytes(
-        "size: process with all records",
-        full,
-        Some(at_a_million),
-    ));
+    report.add(megabytes("size: process with all records", full, Some(at_a_million)));
     clock.advance(Duration::from_hours(48));
     runtime()?.block_on(async {
         while store.sweep(std::num::NonZeroU32::MAX).await?.more {}
@@ -36,10 +32,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
 /// A store with `records` completed records of 300 bytes.
 pub(super) fn filled(records: u32, clock: ManualClock) -> anyhow::Result<MemoryStore> {
     let capacity = usize::try_from(records)? * 2;
-    let store = MemoryStore::builder()
-        .capacity(capacity)
-        .clock(clock)
-        .build();
+    let store = MemoryStore::builder().capacity(capacity).clock(clock).build();
     let (fingerprint, response) = (fingerprint(), response());
     runtime()?.block_on(async {
         for number in 0..records {

@@ -70,30 +70,15 @@ impl Runs {
         let pair = (cpu(&self.ours), cpu(&self.bare));
         add("the same, CPU time", "ns", pair, map);
         let pair = (rate(&self.ours), rate(&self.idempotent));
-        add(
-            "claim + complete, 1 client, to idempotent 0.3.0",
-            "/s",
-            pair,
-            faster,
-        );
+        add("claim + complete, 1 client, to idempotent 0.3.0", "/s", pair, faster);
         let pair = (cpu(&self.ours), cpu(&self.idempotent));
         add("the same, CPU time", "ns", pair, None);
         let pair = (rate(&self.ours_64), rate(&self.idempotent_64));
-        add(
-            "claim + complete, 64 clients on 2 workers, to idempotent 0.3.0",
-            "/s",
-            pair,
-            faster,
-        );
+        add("claim + complete, 64 clients on 2 workers, to idempotent 0.3.0", "/s", pair, faster);
         let pair = (rate(&self.ours_two), rate(&self.ours_half));
         add("2 threads on their own keys, to 1", "/s", pair, scaled);
         let pair = (rate(&self.bare_two), rate(&self.bare_half));
-        add(
-            "the same, bare DashMap: what the machine allows",
-            "/s",
-            pair,
-            None,
-        );
+        add("the same, bare DashMap: what the machine allows", "/s", pair, None);
     }
 }
 
@@ -153,9 +138,7 @@ fn ours_two(args: &Args, halves: &[Vec<Intent>; 2]) -> anyhow::Result<Taken> {
 
 fn bare_map_two(halves: &[Vec<Intent>; 2]) -> Taken {
     let map = BareMap::default();
-    let keys = halves
-        .each_ref()
-        .map(|half| half.iter().map(BareMap::key).collect::<Vec<_>>());
+    let keys = halves.each_ref().map(|half| half.iter().map(BareMap::key).collect::<Vec<_>>());
     let operations = halves.iter().map(|half| count(half)).sum();
     timed(operations, || {
         thread::scope(|scope| {
@@ -167,10 +150,7 @@ fn bare_map_two(halves: &[Vec<Intent>; 2]) -> Taken {
 }
 
 fn idempotent(intents: &[Intent]) -> anyhow::Result<Taken> {
-    let keys: Vec<_> = intents
-        .iter()
-        .map(Idempotent::key)
-        .collect::<Result<_, _>>()?;
+    let keys: Vec<_> = intents.iter().map(Idempotent::key).collect::<Result<_, _>>()?;
     let runtime = runtime()?;
     let response = response();
     let store = runtime.block_on(async { Idempotent::new() });
@@ -187,10 +167,7 @@ fn idempotent(intents: &[Intent]) -> anyhow::Result<Taken> {
 const CLIENTS: usize = 64;
 
 fn two_workers() -> anyhow::Result<Runtime> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_time()
-        .build()?;
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     Ok(runtime)
 }
 
@@ -210,10 +187,7 @@ fn ours_64(args: &Args, intents: &Arc<Vec<Intent>>) -> anyhow::Result<Taken> {
 }
 
 fn idempotent_64(intents: &[Intent]) -> anyhow::Result<Taken> {
-    let keys: Vec<_> = intents
-        .iter()
-        .map(Idempotent::key)
-        .collect::<Result<_, _>>()?;
+    let keys: Vec<_> = intents.iter().map(Idempotent::key).collect::<Result<_, _>>()?;
     let (keys, runtime) = (Arc::new(keys), two_workers()?);
     let store = Arc::new(runtime.block_on(async { Idempotent::new() }));
     Ok(timed(count(intents), || {
