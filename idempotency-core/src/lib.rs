@@ -8,6 +8,8 @@ mod keyed_hash;
 pub mod machine;
 mod record;
 mod store;
+#[cfg(test)]
+mod testing;
 mod time;
 mod token;
 
@@ -26,3 +28,4 @@ pub use time::{
     Clock, DurationError, Lease, ManualClock, Retention, Sleep, SystemClock, Timestamp,
 };
 pub use token::{ClaimToken, RandomSourceError};
+pub use tokio_util::sync::CancellationToken;

@@ -6,3 +6,8 @@ pub use connect::{ConnectError, connect};
 pub use idempotency_core::*;
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
+
+/// The example in the repository's README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod repository_readme {}

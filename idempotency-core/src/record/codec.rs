@@ -13,8 +13,8 @@
 //! | 83 | 8 | first claimed at, ms since the Unix epoch, as all moments |
 //! | 91 | 8 | claimed at |
 //! | 99 | 8 | expires at |
-//! | 107 | 8 | lease until, released at or completed at |
-//! | 115 | 8 | sequence of the last renewal |
+//! | 107 | 8 | lease until, released at or completed at; unused: claimed at again |
+//! | 115 | 8 | in progress: sequence of the last renewal; otherwise 0 |
 //! | 123 | 1 | 1 when a checkpoint or a response follows |
 //! | 124 | 4 | its length n |
 //! | 128 | n | checkpoint or response |
@@ -103,11 +103,14 @@ impl Record {
         let [first_claimed_at, claimed_at, expires_at, moment] =
             [(); 4].map(|()| Timestamp::from_unix_millis(header.u64()));
         let sequence = header.u64();
-        let payload = match header.u8() {
-            0 => None,
-            1 => Some(stored.slice(HEADER..stored.len() - CHECKSUM)),
+        let payload = match (header.u8(), header.u32()) {
+            (0, 0) => None,
+            (1, _) => Some(stored.slice(HEADER..stored.len() - CHECKSUM)),
             _ => return Err(field("payload mark")),
         };
+        if state != 0 && sequence != 0 {
+            return Err(field("sequence"));
+        }
         let state = match (state, payload) {
             (0, checkpoint) => State::InProgress { lease_until: moment, sequence, checkpoint },
             (1 | 2, checkpoint) => {
@@ -116,7 +119,7 @@ impl Record {
                 State::Released { reason, at: moment, checkpoint }
             }
             (3, Some(response)) => State::Completed { at: moment, response },
-            (4, None) => State::Unused,
+            (4, None) if moment == claimed_at => State::Unused,
             _ => return Err(field("state")),
         };
         Ok(Self {
@@ -200,6 +203,9 @@ impl<'a> Header<'a> {
     }
 }
 
+#[cfg(test)]
+#[path = "codec_fuzz.rs"]
+mod fuzz;
 #[cfg(test)]
 #[path = "codec_tests.rs"]
 mod tests;

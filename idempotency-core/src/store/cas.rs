@@ -15,8 +15,8 @@ use crate::{
 
 /// The whole contract over a store that can only compare and swap.
 ///
-/// Each operation reads the record, lets [`machine`] decide, and puts the record back if nobody else
-/// did meanwhile; then again, at most 16 times, before it answers `Conflict`.
+/// Each operation reads the clock and then the record, lets [`machine`] decide, and puts the record
+/// back if nobody else did meanwhile; then again, at most 16 times, before it answers `Conflict`.
 #[derive(Clone)]
 pub struct CasStore<R> {
     records: R,
@@ -69,8 +69,13 @@ impl<R: RecordStore> CasStore<R> {
         let place = self.namespace.storage_key(key);
         self.within_timeout(operation, async {
             for round in 0..MAX_ROUNDS {
-                let (seen, record) = self.read(operation, &place).await?;
+                if round > 0 {
+                    // full jitter: without it the same callers meet again
+                    let longest = 1_u64 << round.min(6);
+                    tokio::time::sleep(Duration::from_millis(fastrand::u64(0..longest))).await;
+                }
                 let now = self.now().await?;
+                let (seen, record) = self.read(operation, &place).await?;
                 let Decision { write, answer } = decide(record.as_ref(), now)?;
                 let Write::Put(record) = write else {
                     return Ok(answer);
@@ -79,9 +84,6 @@ impl<R: RecordStore> CasStore<R> {
                 if self.records.put_if(&place, seen, value, record.expires_at).await? {
                     return Ok(answer);
                 }
-                // full jitter: without it the same callers meet again
-                let longest = 1_u64 << round.min(6);
-                tokio::time::sleep(Duration::from_millis(fastrand::u64(0..longest))).await;
             }
             let detail = format!("others changed the record in each of {MAX_ROUNDS} rounds");
             Err(StoreError::new(operation, ErrorKind::Conflict, detail).without_effect())
@@ -104,6 +106,9 @@ impl<R: RecordStore> CasStore<R> {
         }
     }
 
+    /// Always asked for before the record is read: a deadline that is over by then was over when the
+    /// record was read. The other way round, a record that is renewed between the two would be judged
+    /// by its old deadline.
     async fn now(&self) -> Result<Now, StoreError> {
         let skew_bound = self.records.profile().skew_bound;
         Ok(Now { at: self.records.now().await?, skew_bound })
@@ -116,7 +121,8 @@ impl<R: RecordStore> CasStore<R> {
     ) -> Result<T, StoreError> {
         tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| {
             let detail = format!("nothing within {:?}", self.timeout);
-            Err(StoreError::new(operation, ErrorKind::Timeout, detail))
+            let error = StoreError::new(operation, ErrorKind::Timeout, detail);
+            Err(if operation == Operation::Lookup { error.without_effect() } else { error })
         })
     }
 }
@@ -156,8 +162,8 @@ impl<R: RecordStore> IdempotencyStore for CasStore<R> {
     async fn lookup(&self, key: &IdempotencyKey) -> Result<Option<Record>, StoreError> {
         let place = self.namespace.storage_key(key);
         self.within_timeout(Operation::Lookup, async {
-            let (_, record) = self.read(Operation::Lookup, &place).await?;
             let now = self.now().await?;
+            let (_, record) = self.read(Operation::Lookup, &place).await?;
             Ok(machine::lookup(record.as_ref(), now).cloned())
         })
         .await
@@ -167,3 +173,6 @@ impl<R: RecordStore> IdempotencyStore for CasStore<R> {
         self.records.profile()
     }
 }
+
+#[cfg(test)]
+mod tests;
