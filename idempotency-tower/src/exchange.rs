@@ -1,4 +1,4 @@
-//! One request with a key, in a task of its own: claim, handler, completion.
+//! One request with a key: claim, handler, completion. Once begun it is carried out to the end.
 
 use std::{
     future::Future,

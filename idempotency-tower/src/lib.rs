@@ -6,6 +6,7 @@ mod attempt_extractor;
 mod body;
 mod capture;
 mod config;
+mod detached;
 mod exchange;
 mod flight;
 mod key;

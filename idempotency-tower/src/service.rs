@@ -2,7 +2,6 @@ use std::{
     error::Error as StdError,
     fmt,
     future::Future,
-    panic::resume_unwind,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -13,11 +12,10 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
-use tracing::Instrument;
 
 use crate::{
-    HttpBody, Presence, admission::admit, config::Config, exchange, flight::Flight,
-    refusal::Refusal,
+    HttpBody, Presence, admission::admit, config::Config, detached::Detached, exchange,
+    flight::Flight,
 };
 
 /// The service that [`IdempotencyLayer`](crate::IdempotencyLayer) makes.
@@ -76,23 +74,9 @@ where
         ResponseFuture::keyed(async move {
             match admit(&config, &flight, request).await {
                 Err(refusal) => Ok(refusal.into_response(&config.profile)),
-                Ok(admitted) => {
-                    let work = exchange::run(Arc::clone(&config), admitted, inner);
-                    detached(work)
-                        .await
-                        .unwrap_or_else(|| Ok(Refusal::ShuttingDown.into_response(&config.profile)))
-                }
+                Ok(admitted) => Detached::new(exchange::run(config, admitted, inner)).await,
             }
         })
-    }
-}
-
-/// Runs `work` in a task that goes on when the caller leaves. None: the runtime ends.
-async fn detached<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
-    match tokio::spawn(work.in_current_span()).await {
-        Ok(done) => Some(done),
-        // a layer further out may want to catch it
-        Err(error) => error.try_into_panic().map_or(None, |panic| resume_unwind(panic)),
     }
 }
 
