@@ -127,7 +127,7 @@ impl<'a> Beginning<'a> {
         let (shared, settings) = (&self.executor.shared, &self.executor.settings);
         let deadline = sent_at.saturating_add(acquired.lease_remaining);
         let held = Held {
-            shared: shared.clone(),
+            shared: Arc::clone(shared),
             key: self.key.clone(),
             token: self.token,
             attempt: acquired.attempt,

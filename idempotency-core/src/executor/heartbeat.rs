@@ -1,35 +1,20 @@
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use super::{
+    CheckpointError, EventKind,
+    call::backoff,
+    held::Held,
+    pulse::{CheckpointSender, Phase, Pulse, Save},
+    settings::Settings,
 };
-use tokio_util::sync::CancellationToken;
-
-use super::{CheckpointError, EventKind, call::backoff, held::Held, settings::Settings};
 use crate::store::RenewOutcome;
-
-/// A request to save a checkpoint, and where to say what became of it.
-type Save = (Bytes, oneshot::Sender<Result<(), CheckpointError>>);
-
-/// Hands checkpoints to the heartbeat, so that at most one renewal is in flight (C62).
-#[derive(Clone, Debug)]
-pub(super) struct CheckpointSender(mpsc::Sender<Save>);
-
-impl CheckpointSender {
-    pub(super) async fn send(&self, checkpoint: Bytes) -> Result<(), CheckpointError> {
-        let (reply, answer) = oneshot::channel();
-        // a heartbeat that has ended no longer holds anything
-        self.0.send((checkpoint, reply)).await.map_err(|_| CheckpointError::Lost)?;
-        answer.await.unwrap_or(Err(CheckpointError::Lost))
-    }
-}
 
 /// A running heartbeat. Dropping it aborts the task.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    stop: CancellationToken,
+    pulse: Arc<Pulse>,
     task: JoinHandle<()>,
 }
 
@@ -40,26 +25,27 @@ impl Heartbeat {
         settings: &Settings,
         sequence: NonZeroU64,
     ) -> (Self, CheckpointSender) {
-        let (sender, saves) = mpsc::channel(1);
-        let stop = CancellationToken::new();
+        let pulse = Arc::<Pulse>::default();
         let now = held.shared.clock.monotonic();
         let beat = Beat {
             held,
-            saves,
-            stop: stop.clone(),
+            pulse: Arc::clone(&pulse),
             every: settings.heartbeat,
             timeout: settings.store_timeout,
             hold_until: now.saturating_add(settings.max_hold),
             sequence,
         };
-        (Self { stop, task: tokio::spawn(beat.run()) }, CheckpointSender(sender))
+        let sender = CheckpointSender::new(&pulse);
+        (Self { pulse, task: tokio::spawn(beat.run()) }, sender)
     }
 
-    /// Lets a renewal that is in flight end, then ends the task (C62).
+    /// Lets a renewal that is in flight end, then ends the task (C62). Between two renewals there is
+    /// nothing to wait for.
     pub(super) async fn stop(mut self) {
-        self.stop.cancel();
-        // an error means that the task is gone: the runtime ends, or the store's renewal panicked
-        let _ended = (&mut self.task).await;
+        if self.pulse.stop() == Phase::Renewing {
+            // an error means that the task is gone: the runtime ends, or the store's renewal panicked
+            let _ended = (&mut self.task).await;
+        }
     }
 }
 
@@ -71,8 +57,7 @@ impl Drop for Heartbeat {
 
 struct Beat {
     held: Held,
-    saves: mpsc::Receiver<Save>,
-    stop: CancellationToken,
+    pulse: Arc<Pulse>,
     every: Duration,
     timeout: Duration,
     hold_until: Duration,
@@ -80,28 +65,35 @@ struct Beat {
     sequence: NonZeroU64,
 }
 
+impl Drop for Beat {
+    /// However it ends: nobody waits for a checkpoint any more.
+    fn drop(&mut self) {
+        self.pulse.stop();
+    }
+}
+
 impl Beat {
     async fn run(mut self) {
-        let stop = self.stop.clone();
+        let pulse = Arc::clone(&self.pulse);
         loop {
             let clock = Arc::clone(&self.held.shared.clock);
             let save = tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
-                Some(save) = self.saves.recv() => Some(save),
+                () = pulse.stopped() => return,
+                save = pulse.save() => Some(save),
                 () = clock.sleep(self.every) => None,
             };
             if clock.monotonic() >= self.hold_until {
-                return self.let_go(&stop).await;
+                return self.let_go().await;
             }
-            if !self.renew(save, &stop).await {
+            if !pulse.begin() || !self.renew(save, &pulse).await || !pulse.end() {
                 return;
             }
         }
     }
 
     /// Renews until it succeeds or the lease is over. False: the task has nothing more to do.
-    async fn renew(&mut self, save: Option<Save>, stop: &CancellationToken) -> bool {
+    async fn renew(&mut self, save: Option<Save>, pulse: &Pulse) -> bool {
         let sequence = self.sequence;
         self.sequence = sequence.saturating_add(1);
         let (mut checkpoint, mut reply) = save.unzip();
@@ -148,7 +140,7 @@ impl Beat {
             }
             tokio::select! {
                 biased;
-                () = stop.cancelled() => {
+                () = pulse.stopped() => {
                     answer(reply, Err(error.into()));
                     return false;
                 }
@@ -158,14 +150,14 @@ impl Beat {
     }
 
     /// The work runs longer than it may hold its key: the lease ends, and the work is told then.
-    async fn let_go(&mut self, stop: &CancellationToken) {
+    async fn let_go(&mut self) {
         self.held.observe(EventKind::HoldLimitReached);
-        self.saves.close();
+        self.pulse.refuse_saves();
         let clock = Arc::clone(&self.held.shared.clock);
         let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
+            () = self.pulse.stopped() => {}
             () = clock.sleep(left) => self.held.lose(),
         }
     }

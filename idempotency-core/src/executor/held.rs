@@ -19,7 +19,7 @@ use crate::{
 /// A claim that is held, as the heartbeat, the completion and the release need it.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    pub(super) shared: Shared,
+    pub(super) shared: Arc<Shared>,
     pub(super) key: IdempotencyKey,
     pub(super) token: ClaimToken,
     pub(super) attempt: AttemptNumber,

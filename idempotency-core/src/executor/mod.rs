@@ -13,6 +13,7 @@ mod heartbeat;
 mod held;
 mod outcome;
 mod policy;
+mod pulse;
 mod recovering;
 mod recovery;
 mod run;
@@ -48,7 +49,7 @@ use crate::{
 /// the heartbeat of a claim is a task of its own.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
-    shared: Shared,
+    shared: Arc<Shared>,
     settings: Arc<Settings>,
     derived: Derived,
 }
@@ -70,14 +71,14 @@ impl Idempotency {
     /// for another kind of operation. Waiters stay shared.
     pub fn to_builder(&self) -> IdempotencyBuilder {
         IdempotencyBuilder {
-            shared: self.shared.clone(),
+            shared: Shared::clone(&self.shared),
             settings: Settings::clone(&self.settings),
             derived: self.derived,
         }
     }
 
     fn from_parts(shared: Shared, settings: Settings, derived: Derived) -> Self {
-        Self { shared, settings: Arc::new(settings), derived }
+        Self { shared: Arc::new(shared), settings: Arc::new(settings), derived }
     }
 
     /// Claims `key`, for work that is completed by hand.
@@ -122,7 +123,7 @@ impl Idempotency {
     }
 
     /// The store and what else it can do.
-    pub const fn connected(&self) -> &Connected {
+    pub fn connected(&self) -> &Connected {
         &self.shared.connected
     }
 
