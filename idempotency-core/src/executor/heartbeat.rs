@@ -1,87 +1,100 @@
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::sync::oneshot;
 
 use super::{
     CheckpointError, EventKind,
     call::backoff,
     held::Held,
+    pacer::{Pacer, Place},
     pulse::{CheckpointSender, Phase, Pulse, Save},
     settings::Settings,
 };
 use crate::store::RenewOutcome;
 
-/// A running heartbeat. Dropping it aborts the task.
+/// Keeps a claim alive. Dropping it ends that, in the middle of a renewal too.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     pulse: Arc<Pulse>,
-    task: JoinHandle<()>,
+    pacer: Arc<Pacer>,
+    place: Place,
 }
 
 impl Heartbeat {
-    /// Starts to renew, from `sequence` on.
+    /// Renews from `sequence` on, for the first time after a heartbeat.
     pub(super) fn start(
         held: Held,
         settings: &Settings,
         sequence: NonZeroU64,
     ) -> (Self, CheckpointSender) {
-        let pulse = Arc::<Pulse>::default();
+        let (pulse, pacer) = (Arc::<Pulse>::default(), Arc::clone(&held.shared.pacer));
         let now = held.shared.clock.monotonic();
+        let next_at = now.saturating_add(settings.heartbeat);
         let beat = Beat {
             held,
             pulse: Arc::clone(&pulse),
             every: settings.heartbeat,
             timeout: settings.store_timeout,
             hold_until: now.saturating_add(settings.max_hold),
+            next_at,
             sequence,
         };
-        let sender = CheckpointSender::new(&pulse);
-        (Self { pulse, task: tokio::spawn(beat.run()) }, sender)
+        let place = pacer.start_at(next_at, beat);
+        let sender = CheckpointSender::new(&pulse, &pacer, place);
+        (Self { pulse, pacer, place }, sender)
     }
 
-    /// Lets a renewal that is in flight end, then ends the task (C62). Between two renewals there is
-    /// nothing to wait for.
-    pub(super) async fn stop(mut self) {
-        if self.pulse.stop() == Phase::Renewing {
-            // an error means that the task is gone: the runtime ends, or the store's renewal panicked
-            let _ended = (&mut self.task).await;
+    /// Lets a renewal that is in flight end; there is no other after it (C62). Between two renewals
+    /// there is nothing to wait for.
+    pub(super) async fn stop(self) {
+        if !self.pacer.cancel(self.place) && self.pulse.stop() == Phase::Renewing {
+            self.pulse.ended().await;
         }
     }
 }
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.task.abort();
+        self.pacer.cancel(self.place);
+        self.pulse.abort();
     }
 }
 
-struct Beat {
+/// A heartbeat, waiting for its first renewal or in a task of its own.
+#[derive(Debug)]
+pub(super) struct Beat {
     held: Held,
     pulse: Arc<Pulse>,
     every: Duration,
     timeout: Duration,
     hold_until: Duration,
-    /// Of the next renewal.
+    /// When the next renewal is due, and its number.
+    next_at: Duration,
     sequence: NonZeroU64,
 }
 
 impl Drop for Beat {
-    /// However it ends: nobody waits for a checkpoint any more.
+    /// However it ends: nobody waits for it or for a checkpoint any more.
     fn drop(&mut self) {
-        self.pulse.stop();
+        self.pulse.end_for_good();
     }
 }
 
 impl Beat {
-    async fn run(mut self) {
-        let pulse = Arc::clone(&self.pulse);
+    pub(super) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
+    }
+
+    pub(super) async fn run(mut self) {
+        let pulse = self.pulse();
+        let clock = Arc::clone(&self.held.shared.clock);
         loop {
-            let clock = Arc::clone(&self.held.shared.clock);
+            let pause = self.next_at.saturating_sub(clock.monotonic());
             let save = tokio::select! {
                 biased;
                 () = pulse.stopped() => return,
                 save = pulse.save() => Some(save),
-                () = clock.sleep(self.every) => None,
+                () = clock.sleep(pause) => None,
             };
             if clock.monotonic() >= self.hold_until {
                 return self.let_go().await;
@@ -89,6 +102,7 @@ impl Beat {
             if !pulse.begin() || !self.renew(save, &pulse).await || !pulse.end() {
                 return;
             }
+            self.next_at = clock.monotonic().saturating_add(self.every);
         }
     }
 

@@ -12,6 +12,7 @@ mod guard;
 mod heartbeat;
 mod held;
 mod outcome;
+mod pacer;
 mod policy;
 mod pulse;
 mod recovering;

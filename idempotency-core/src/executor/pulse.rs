@@ -4,9 +4,15 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::AbortHandle,
+};
 
-use super::CheckpointError;
+use super::{
+    CheckpointError,
+    pacer::{Pacer, Place},
+};
 
 /// A request to save a checkpoint, and where to say what became of it.
 pub(super) type Save = (Bytes, oneshot::Sender<Result<(), CheckpointError>>);
@@ -17,8 +23,9 @@ pub(super) type Save = (Bytes, oneshot::Sender<Result<(), CheckpointError>>);
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     state: Mutex<State>,
-    changed: Notify,
+    stopped: Notify,
     saved: Notify,
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +33,10 @@ struct State {
     phase: Phase,
     saves: VecDeque<Save>,
     refuses_saves: bool,
+    is_aborted: bool,
+    has_ended: bool,
+    /// None: it waits for its first renewal.
+    task: Option<AbortHandle>,
 }
 
 /// What the task does.
@@ -46,14 +57,46 @@ impl Pulse {
         let before = std::mem::replace(&mut state.phase, Phase::Stopped);
         state.saves.clear();
         drop(state);
-        self.changed.notify_one();
+        self.stopped.notify_one();
         before
     }
 
     /// Ends when it is stopped.
     pub(super) async fn stopped(&self) {
         while self.state().phase != Phase::Stopped {
-            self.changed.notified().await;
+            self.stopped.notified().await;
+        }
+    }
+
+    /// The task has been started.
+    pub(super) fn started(&self, task: AbortHandle) {
+        let mut state = self.state();
+        if state.is_aborted {
+            task.abort();
+        }
+        state.task = Some(task);
+    }
+
+    /// Ends the task where it stands.
+    pub(super) fn abort(&self) {
+        let mut state = self.state();
+        state.is_aborted = true;
+        if let Some(task) = state.task.take() {
+            task.abort();
+        }
+    }
+
+    /// The heartbeat is gone.
+    pub(super) fn end_for_good(&self) {
+        self.stop();
+        self.state().has_ended = true;
+        self.ended.notify_one();
+    }
+
+    /// Ends when the heartbeat is gone.
+    pub(super) async fn ended(&self) {
+        while !self.state().has_ended {
+            self.ended.notified().await;
         }
     }
 
@@ -101,24 +144,29 @@ impl Pulse {
 
 /// Hands checkpoints to the heartbeat, so that at most one renewal is in flight (C62).
 #[derive(Clone, Debug)]
-pub(super) struct CheckpointSender(Arc<Pulse>);
+pub(super) struct CheckpointSender {
+    pulse: Arc<Pulse>,
+    pacer: Arc<Pacer>,
+    place: Place,
+}
 
 impl CheckpointSender {
-    pub(super) fn new(pulse: &Arc<Pulse>) -> Self {
-        Self(Arc::clone(pulse))
+    pub(super) fn new(pulse: &Arc<Pulse>, pacer: &Arc<Pacer>, place: Place) -> Self {
+        Self { pulse: Arc::clone(pulse), pacer: Arc::clone(pacer), place }
     }
 
     pub(super) async fn send(&self, checkpoint: Bytes) -> Result<(), CheckpointError> {
         let (reply, answer) = oneshot::channel();
         {
-            let mut state = self.0.state();
+            let mut state = self.pulse.state();
             // a heartbeat that has ended no longer holds anything
             if state.phase == Phase::Stopped || state.refuses_saves {
                 return Err(CheckpointError::Lost);
             }
             state.saves.push_back((checkpoint, reply));
         }
-        self.0.saved.notify_one();
+        self.pulse.saved.notify_one();
+        self.pacer.start_now(self.place);
         answer.await.unwrap_or(Err(CheckpointError::Lost))
     }
 }
