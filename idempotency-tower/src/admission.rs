@@ -1,15 +1,16 @@
 //! What is settled before a claim: whose key it is, which key, and what request it stands for.
 
-use std::error::Error as StdError;
+use std::pin::pin;
 
 use bytes::Bytes;
-use http::{Request, Uri, request::Parts};
+use http::{HeaderMap, Request, Uri, request::Parts};
 use http_body::Body;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use idempotency_core::{Fingerprint, IdempotencyKey};
 
 use crate::{
     HttpBody,
+    capture::Held,
     config::Config,
     flight::{Flight, Ticket},
     key::{self, KeyFault},
@@ -33,30 +34,39 @@ pub(crate) async fn admit<B>(
 ) -> Result<Admitted<B>, Refusal>
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
     let key = identify(config, &parts)?;
     let ticket = flight.board()?;
-    let max = config.max_request_bytes;
-    if body.size_hint().lower() > max as u64 {
-        return Err(Refusal::BodyTooLarge { max });
-    }
-    let collected = Limited::new(body, max).collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Refusal::BodyTooLarge { max }
-        } else {
-            Refusal::BodyUnreadable
-        }
-    })?;
-    let trailers = collected.trailers().cloned();
-    let body = collected.to_bytes();
+    let (body, trailers) = read(body, config.max_request_bytes).await?;
     Ok(Admitted {
         key,
         fingerprint: fingerprint(config, &parts, &body),
         request: Request::from_parts(parts, HttpBody::held(body, trailers)),
         ticket,
     })
+}
+
+/// Reads all of the body, and not more than `max` bytes.
+async fn read<B>(body: B, max: usize) -> Result<(Bytes, Option<HeaderMap>), Refusal>
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    if body.size_hint().lower() > max as u64 {
+        return Err(Refusal::BodyTooLarge { max });
+    }
+    let (mut held, mut trailers) = (Held::default(), None);
+    while let Some(frame) = body.frame().await {
+        match frame.map_err(|_| Refusal::BodyUnreadable)?.into_data() {
+            Ok(data) => held.push(data),
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+        if held.len() > max {
+            return Err(Refusal::BodyTooLarge { max });
+        }
+    }
+    Ok((held.into_bytes(), trailers))
 }
 
 fn identify(config: &Config, parts: &Parts) -> Result<IdempotencyKey, Refusal> {
@@ -66,7 +76,7 @@ fn identify(config: &Config, parts: &Parts) -> Result<IdempotencyKey, Refusal> {
         .map_err(Refusal::KeyInvalid)?
         .ok_or(Refusal::KeyMissing)?;
     // the rule may be laxer than what a key can be
-    IdempotencyKey::new(scope, &key)
+    IdempotencyKey::new(scope, &*key)
         .map_err(|_| Refusal::KeyInvalid(KeyFault::TooLong { bytes: key.len(), max: 255 }))
 }
 

@@ -1,6 +1,9 @@
 //! Reads a response body as far as it can be kept.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
@@ -46,7 +49,8 @@ where
         return open(held, rest, NotKeptReason::TooLarge);
     }
     let mut trailers = None;
-    let mut timeout = bounds.clock.sleep(bounds.wait);
+    // a timer is made only when the body is not there at once
+    let mut timeout = pin!(async { bounds.clock.sleep(bounds.wait).await });
     loop {
         if rest.is_end_stream() {
             break;
@@ -96,13 +100,13 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 
 /// What was read. Most bodies are one piece, and that is not copied.
 #[derive(Default)]
-struct Held {
+pub(crate) struct Held {
     first: Bytes,
     more: BytesMut,
 }
 
 impl Held {
-    fn push(&mut self, data: Bytes) {
+    pub(crate) fn push(&mut self, data: Bytes) {
         if self.len() == 0 {
             self.first = data;
             return;
@@ -113,11 +117,11 @@ impl Held {
         self.more.extend_from_slice(&data);
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.first.len().max(self.more.len())
     }
 
-    fn into_bytes(self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         if self.more.is_empty() { self.first } else { self.more.freeze() }
     }
 }

@@ -173,7 +173,9 @@ impl Exchange {
 
     /// Waits for the store, but not longer than `store_wait`: then it is waited for elsewhere.
     async fn settle(self, mut settling: Settling) -> bool {
-        let slow = self.config.idempotency.clock().sleep(self.config.store_wait);
+        let config = Arc::clone(&self.config);
+        // a timer is made only when the store does not answer at once
+        let slow = async { config.idempotency.clock().sleep(config.store_wait).await };
         tokio::select! {
             biased;
             on_record = &mut settling => on_record,

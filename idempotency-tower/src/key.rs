@@ -1,5 +1,7 @@
 //! Reads the key out of its header.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sfv::{BareItem, Item, Parser};
 
@@ -21,11 +23,11 @@ pub(crate) enum KeyFault {
 ///
 /// One rule for both spellings: a value that begins with a quotation mark is a structured-field string
 /// (RFC 9651) without parameters, and any other value is a bare key, the same as that text in quotes.
-pub(crate) fn find(
-    headers: &HeaderMap,
+pub(crate) fn find<'h>(
+    headers: &'h HeaderMap,
     name: &HeaderName,
     rule: KeyRule,
-) -> Result<Option<String>, KeyFault> {
+) -> Result<Option<Cow<'h, str>>, KeyFault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -36,12 +38,13 @@ pub(crate) fn find(
     parse(value, rule).map(Some)
 }
 
-fn parse(value: &HeaderValue, rule: KeyRule) -> Result<String, KeyFault> {
+fn parse(value: &HeaderValue, rule: KeyRule) -> Result<Cow<'_, str>, KeyFault> {
     let text = value.as_bytes().trim_ascii();
     if let Some(at) = text.iter().position(|b| !matches!(b, b' '..=b'~')) {
         return Err(KeyFault::NotPrintable { at });
     }
-    let key = if text.starts_with(b"\"") { quoted(text)? } else { bare(text)? };
+    let quoted_key = text.starts_with(b"\"");
+    let key = if quoted_key { Cow::Owned(quoted(text)?) } else { Cow::Borrowed(bare(text)?) };
     if key.trim_ascii().is_empty() {
         return Err(KeyFault::Empty);
     }
@@ -61,10 +64,11 @@ fn quoted(text: &[u8]) -> Result<String, KeyFault> {
 }
 
 /// What looks like a list, like parameters or like half a string is not guessed at.
-fn bare(text: &[u8]) -> Result<String, KeyFault> {
+fn bare(text: &[u8]) -> Result<&str, KeyFault> {
     match text.iter().find(|b| matches!(b, b'"' | b',' | b';')) {
         Some(&found) => Err(KeyFault::Ambiguous { character: char::from(found) }),
-        None => Ok(text.iter().copied().map(char::from).collect()),
+        // it is ASCII by now
+        None => str::from_utf8(text).map_err(|_| KeyFault::NotPrintable { at: 0 }),
     }
 }
 
@@ -75,7 +79,7 @@ mod tests {
     const RULE: KeyRule = KeyRule { max_bytes: 255 };
 
     fn read(value: &[u8]) -> Result<String, KeyFault> {
-        parse(&HeaderValue::from_bytes(value).unwrap(), RULE)
+        parse(&HeaderValue::from_bytes(value).unwrap(), RULE).map(Cow::into_owned)
     }
 
     /// Kind of fault: two spellings of one key are two keys (H-31).

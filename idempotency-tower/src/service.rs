@@ -1,5 +1,4 @@
 use std::{
-    error::Error as StdError,
     fmt,
     future::Future,
     pin::Pin,
@@ -50,7 +49,7 @@ where
     S::Future: Send + 'static,
     S::Error: Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn StdError + Send + Sync>> + Send,
+    B::Error: Send,
     R: Body<Data = Bytes> + Send + 'static,
     R::Error: Send,
 {
@@ -71,12 +70,15 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let (config, flight) = (Arc::clone(&self.config), Arc::clone(&self.flight));
-        ResponseFuture::keyed(async move {
+        ResponseFuture::keyed(Detached::new(|no_return| async move {
             match admit(&config, &flight, request).await {
                 Err(refusal) => Ok(refusal.into_response(&config.profile)),
-                Ok(admitted) => Detached::new(exchange::run(config, admitted, inner)).await,
+                Ok(admitted) => {
+                    no_return.pass();
+                    exchange::run(config, admitted, inner).await
+                }
             }
-        })
+        }))
     }
 }
 
@@ -89,34 +91,46 @@ pin_project! {
     pub struct ResponseFuture<F, R, E>
     where
         R: Body,
+        R: Send,
+        R: 'static,
+        R::Error: Send,
+        E: Send,
+        E: 'static,
     {
         #[pin]
         kind: Kind<F, R, E>,
     }
 }
 
-type Keyed<R, E> = Pin<Box<dyn Future<Output = Result<Response<HttpBody<R>>, E>> + Send>>;
+type Keyed<R, E> = Detached<Result<Response<HttpBody<R>>, E>>;
 
 pin_project! {
     #[project = KindProjection]
     enum Kind<F, R, E>
     where
         R: Body,
+        R: Send,
+        R: 'static,
+        R::Error: Send,
+        E: Send,
+        E: 'static,
     {
         Passed { #[pin] future: F },
         Keyed { future: Keyed<R, E> },
     }
 }
 
-impl<F, R: Body, E> ResponseFuture<F, R, E> {
+impl<F, R, E> ResponseFuture<F, R, E>
+where
+    R: Body + Send + 'static,
+    R::Error: Send,
+    E: Send + 'static,
+{
     const fn passed(future: F) -> Self {
         Self { kind: Kind::Passed { future } }
     }
 
-    fn keyed(
-        future: impl Future<Output = Result<Response<HttpBody<R>>, E>> + Send + 'static,
-    ) -> Self {
-        let future = Box::pin(future);
+    const fn keyed(future: Keyed<R, E>) -> Self {
         Self { kind: Kind::Keyed { future } }
     }
 }
@@ -124,7 +138,9 @@ impl<F, R: Body, E> ResponseFuture<F, R, E> {
 impl<F, R, E> Future for ResponseFuture<F, R, E>
 where
     F: Future<Output = Result<Response<R>, E>>,
-    R: Body<Data = Bytes>,
+    R: Body<Data = Bytes> + Send + 'static,
+    R::Error: Send,
+    E: Send + 'static,
 {
     type Output = Result<Response<HttpBody<R>>, E>;
 
@@ -134,12 +150,17 @@ where
                 let answer = ready!(future.poll(cx));
                 Poll::Ready(answer.map(|response| response.map(HttpBody::untouched)))
             }
-            KindProjection::Keyed { future } => future.as_mut().poll(cx),
+            KindProjection::Keyed { future } => Pin::new(future).poll(cx),
         }
     }
 }
 
-impl<F, R: Body, E> fmt::Debug for ResponseFuture<F, R, E> {
+impl<F, R, E> fmt::Debug for ResponseFuture<F, R, E>
+where
+    R: Body + Send + 'static,
+    R::Error: Send,
+    E: Send + 'static,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
