@@ -3,13 +3,12 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Uri, request::Parts};
+use http::{HeaderMap, Uri, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt;
 use idempotency_core::{Fingerprint, IdempotencyKey};
 
 use crate::{
-    HttpBody,
     capture::Held,
     config::Config,
     flight::{Flight, Ticket},
@@ -19,8 +18,11 @@ use crate::{
 
 /// A request that may claim its key. Key, scope and fingerprint are fixed here, whatever inner layers
 /// do to the request.
-pub(crate) struct Admitted<B: Body> {
-    pub(crate) request: Request<HttpBody<B>>,
+pub(crate) struct Admitted {
+    /// In one place from the beginning: it is large, and futures move what they hold.
+    pub(crate) head: Box<Parts>,
+    pub(crate) body: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
     pub(crate) key: IdempotencyKey,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) ticket: Ticket,
@@ -30,21 +32,17 @@ pub(crate) struct Admitted<B: Body> {
 pub(crate) async fn admit<B>(
     config: &Config,
     flight: &Flight,
-    request: Request<B>,
-) -> Result<Admitted<B>, Refusal>
+    head: Box<Parts>,
+    body: B,
+) -> Result<Admitted, Refusal>
 where
     B: Body<Data = Bytes>,
 {
-    let (parts, body) = request.into_parts();
-    let key = identify(config, &parts)?;
+    let key = identify(config, &head)?;
     let ticket = flight.board()?;
     let (body, trailers) = read(body, config.max_request_bytes).await?;
-    Ok(Admitted {
-        key,
-        fingerprint: fingerprint(config, &parts, &body),
-        request: Request::from_parts(parts, HttpBody::held(body, trailers)),
-        ticket,
-    })
+    let fingerprint = fingerprint(config, &head, &body);
+    Ok(Admitted { head, body, trailers, key, fingerprint, ticket })
 }
 
 /// Reads all of the body, and not more than `max` bytes.

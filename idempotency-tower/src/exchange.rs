@@ -44,7 +44,7 @@ type Settling = Pin<Box<dyn Future<Output = bool> + Send>>;
 /// Claims, runs the inner service, stores its answer and returns it.
 pub(crate) async fn run<S, B, R>(
     config: Arc<Config>,
-    admitted: Admitted<B>,
+    admitted: Admitted,
     inner: S,
 ) -> Result<Response<HttpBody<R>>, S::Error>
 where
@@ -56,11 +56,14 @@ where
     R: Body<Data = Bytes> + Send,
     R::Error: Send,
 {
-    let Admitted { request, key, fingerprint, ticket } = admitted;
-    let refused = match config.idempotency.begin(&key, fingerprint).await {
+    let begun = config.idempotency.begin(&admitted.key, admitted.fingerprint).await;
+    let refused = match begun {
         Ok(Begun::Acquired(guard)) => {
+            let Admitted { head, body, trailers, ticket, .. } = admitted;
+            let request = Request::from_parts(*head, HttpBody::held(body, trailers));
             let exchange = Exchange { config, ticket };
-            return exchange.execute(guard, request, inner).await;
+            // replays need not carry this along
+            return Box::pin(exchange.execute(guard, request, inner)).await;
         }
         Ok(Begun::Replayed(replayed)) => match replay::response(&config, &replayed) {
             Ok(response) => return Ok(response),
@@ -70,7 +73,8 @@ where
         Ok(Begun::Mismatch(_)) => Refusal::Mismatch,
         Ok(Begun::Unknown(_)) => Refusal::OutcomeUnknown,
         Err(error) => {
-            tracing::error!(key = %key.digest(), %error, "idempotency: the request was not run");
+            let key = admitted.key.digest();
+            tracing::error!(%key, %error, "idempotency: the request was not run");
             Refusal::of_error(&error)
         }
     };

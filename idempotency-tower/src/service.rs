@@ -70,8 +70,10 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let (config, flight) = (Arc::clone(&self.config), Arc::clone(&self.flight));
+        let (head, body) = request.into_parts();
+        let head = Box::new(head);
         ResponseFuture::keyed(Detached::new(|no_return| async move {
-            match admit(&config, &flight, request).await {
+            match admit(&config, &flight, head, body).await {
                 Err(refusal) => Ok(refusal.into_response(&config.profile)),
                 Ok(admitted) => {
                     no_return.pass();
