@@ -1,4 +1,6 @@
-#![doc = include_str!("../README.md")]
+// its examples need the feature
+#![cfg_attr(feature = "axum", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "axum"), doc = "Idempotency keys for HTTP services; see the README.")]
 
 mod admission;
 #[cfg(feature = "axum")]
