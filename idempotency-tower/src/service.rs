@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use idempotency_core::Attempt;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
@@ -34,12 +35,14 @@ impl<S> IdempotencyService<S> {
         Self { inner, config, flight }
     }
 
-    /// Whether the request goes through the store.
+    /// Whether the request goes through the store. Inside another idempotency layer it has done so
+    /// already, and would meet its own claim.
     fn concerns<B>(&self, request: &Request<B>) -> bool {
         let profile = &self.config.profile;
         profile.methods.contains(request.method())
             && (profile.presence == Presence::Required
                 || request.headers().contains_key(&profile.key_header))
+            && request.extensions().get::<Attempt>().is_none()
     }
 }
 

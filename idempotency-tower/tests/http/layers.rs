@@ -122,6 +122,24 @@ async fn compression_and_cors_work_around_it() {
     }
 }
 
+/// Kind of fault: a layer that is put on twice, on a route and on its router, meets its own claim and
+/// refuses every request. The outer one does the work.
+#[tokio::test]
+async fn put_on_twice_it_works_once() {
+    let runs = Runs::default();
+    let count = runs.clone();
+    let handler = on_post(move || async move { count.count().to_string() });
+    let layer = layer().required();
+    let app = Router::new()
+        .route("/", handler.layer(layer.clone()))
+        .route_layer(layer.clone())
+        .layer(layer);
+    let server = Server::start(app).await;
+    assert_eq!(server.send(post("/").key("k")).await.text(), "1");
+    let second = server.send(post("/").key("k")).await;
+    assert_eq!((second.text(), second.is_replay(), runs.get()), ("1", true, 1));
+}
+
 /// More requests than the cap are refused with nothing done.
 #[tokio::test]
 async fn requests_over_the_cap_are_refused() {
