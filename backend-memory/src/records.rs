@@ -1,9 +1,6 @@
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -14,6 +11,7 @@ use idempotency_core::{
 
 use crate::{
     config::MemoryStoreBuilder,
+    hash::TextHasher,
     shard::{Kept, NEVER, Shard, Slot},
     sweeper::Sweeper,
 };
@@ -24,19 +22,27 @@ pub(crate) struct Records {
     /// A power of two of them.
     shards: Box<[Cell]>,
     /// Keyed at random, so that nobody can choose keys that meet.
-    hasher: RandomState,
-    held: AtomicUsize,
-    /// Where the next sweep begins, so that all shards have their turn.
-    sweep_from: AtomicUsize,
+    hasher: TextHasher,
+    counters: Counters,
     pub(crate) capacity: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) profile: StoreProfile,
     pub(crate) sweeper: Sweeper,
 }
 
+/// What changes all the time, on a cache line of its own: the line beside it is read by everybody.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counters {
+    /// How many records there are.
+    held: AtomicUsize,
+    /// Where the next sweep begins, so that all shards have their turn.
+    sweep_from: AtomicUsize,
+}
+
 /// A shard on a cache line of its own.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Cell {
     shard: Mutex<Shard>,
     /// The shard's earliest registration, to be read without the lock; written under it.
@@ -49,7 +55,7 @@ pub(crate) struct NoRoom;
 
 /// A shard that grows or drops its stale registrations holds its lock for 10 ns a record or so: with
 /// this many records that stays far below a millisecond.
-const RECORDS_PER_SHARD: usize = 1_024;
+const RECORDS_PER_SHARD: usize = 8_192;
 const MAX_SHARDS: usize = 1 << 14;
 
 /// How many records are looked at under one lock: a few microseconds.
@@ -61,9 +67,8 @@ impl Records {
         let shards = shards.next_power_of_two();
         Self {
             shards: (0..shards).map(|_| Cell::new()).collect(),
-            hasher: RandomState::new(),
-            held: AtomicUsize::new(0),
-            sweep_from: AtomicUsize::new(0),
+            hasher: TextHasher::default(),
+            counters: Counters::default(),
             capacity: config.capacity,
             clock: config.clock,
             profile: config.profile,
@@ -72,7 +77,7 @@ impl Records {
     }
 
     pub(crate) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.counters.held.load(Ordering::Relaxed)
     }
 
     /// One atomic step: reads the record of `key`, lets `decide` decide, writes. The moment is read
@@ -86,32 +91,34 @@ impl Records {
         own: &mut Option<Bytes>,
         decide: impl FnOnce(Option<&Record>, Now) -> Result<Decision<A>, StoreError>,
     ) -> Result<Result<A, NoRoom>, StoreError> {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hasher.hash(key);
         let cell = self.cell(hash);
         let mut shard = cell.lock();
         let now = self.clock.now();
-        let seen = shard.get(hash, key);
-        let is_new = seen.is_none();
-        let Decision { write, answer } = decide(seen, now.into())?;
-        let Write::Put(mut record) = write else {
-            return Ok(Ok(answer));
-        };
-        if is_new && !self.take_room() {
-            drop(shard);
-            return Ok(Err(NoRoom));
-        }
-        insert_own(&mut record, own.take());
-        let old = shard.put(hash, key, record, now);
+        let mut answered = Err(NoRoom);
+        let old = shard.update(hash, key, now, |seen| {
+            let Decision { write, answer } = decide(seen, now.into())?;
+            let Write::Put(mut record) = write else {
+                answered = Ok(answer);
+                return Ok(None);
+            };
+            if seen.is_none() && !self.take_room() {
+                return Ok(None);
+            }
+            insert_own(&mut record, own.take());
+            answered = Ok(answer);
+            Ok(Some(record))
+        })?;
         if let Some(earliest) = cell.note_earliest(&shard) {
             self.sweeper.wake_before(earliest);
         }
         drop(shard);
         drop(old);
-        Ok(Ok(answer))
+        Ok(answered)
     }
 
     pub(crate) fn lookup(&self, key: &IdempotencyKey) -> Option<Record> {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hasher.hash(key);
         let shard = self.cell(hash).lock();
         machine::lookup(shard.get(hash, key), self.clock.now().into()).cloned()
     }
@@ -122,7 +129,7 @@ impl Records {
         let mut report = SweepReport::default();
         let mut left = limit;
         let now = self.clock.now();
-        let from = self.sweep_from.load(Ordering::Relaxed);
+        let from = self.counters.sweep_from.load(Ordering::Relaxed);
         let (before, after) = self.shards.split_at(from.min(self.shards.len()));
         for (index, cell) in (0..).zip(after.iter().chain(before)) {
             while left > 0 && cell.is_due(now) {
@@ -130,7 +137,7 @@ impl Records {
             }
             if left == 0 {
                 let next = (from + index) % self.shards.len();
-                self.sweep_from.store(next, Ordering::Relaxed);
+                self.counters.sweep_from.store(next, Ordering::Relaxed);
                 report.more = self.earliest() < now;
                 break;
             }
@@ -148,7 +155,8 @@ impl Records {
         let looked_at = shard.take_expired(self.clock.now(), limit, &mut gone);
         cell.note_earliest(&shard);
         drop(shard);
-        self.held.fetch_sub(gone.len(), Ordering::Relaxed);
+        let held = &self.counters.held;
+        held.fetch_sub(gone.len(), Ordering::Relaxed);
         let unsettled = |slot: &&Slot| machine::is_unsettled(&slot.kept.record);
         report.abandoned += gone.iter().filter(unsettled).count() as u64;
         report.removed += gone.len() as u64;
@@ -179,7 +187,7 @@ impl Records {
 
     /// Tells the pages of this store from those of others.
     pub(crate) fn mark(&self) -> u64 {
-        self.hasher.hash_one("page")
+        self.hasher.hash(&"page")
     }
 
     #[expect(
@@ -192,9 +200,8 @@ impl Records {
 
     fn take_room(&self) -> bool {
         let one_more = |held: usize| (held < self.capacity).then_some(held + 1);
-        let taken = self
-            .held
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let held = &self.counters.held;
+        let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.is_ok()
     }
 }

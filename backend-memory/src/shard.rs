@@ -16,10 +16,12 @@ pub(crate) struct Shard {
     stale: usize,
 }
 
-/// With the hash beside the pointer a table grows without touching the records.
+/// A record with its key, and what a table that grows, or registrations that are checked, have to
+/// know of it: neither touches the record.
 #[derive(Debug)]
 pub(crate) struct Slot {
     hash: u64,
+    registered: Timestamp,
     pub(crate) kept: Box<Kept>,
 }
 
@@ -28,7 +30,6 @@ pub(crate) struct Slot {
 pub(crate) struct Kept {
     pub(crate) key: IdempotencyKey,
     pub(crate) record: Record,
-    registered: Timestamp,
 }
 
 /// A registration. It names its record by hash and moment, so it keeps no key alive. Two records
@@ -46,40 +47,45 @@ impl Shard {
             .map(|slot| &slot.kept.record)
     }
 
-    /// Puts `record` in the place of what is there, and gives that back to be dropped elsewhere.
-    pub(crate) fn put(
+    /// Puts what `decide` makes of the record, or of its absence, in its place. Gives back what was
+    /// there, to be dropped elsewhere.
+    pub(crate) fn update<E>(
         &mut self,
         hash: u64,
         key: &IdempotencyKey,
-        record: Record,
         now: Timestamp,
-    ) -> Option<Record> {
+        decide: impl FnOnce(Option<&Record>) -> Result<Option<Record>, E>,
+    ) -> Result<Option<Record>, E> {
         let same_key = |slot: &Slot| slot.hash == hash && slot.kept.key == *key;
         let Some(slot) = self.records.find_mut(hash, same_key) else {
-            self.insert(hash, key.clone(), record, now);
-            return None;
+            if let Some(record) = decide(None)? {
+                self.insert(hash, key.clone(), record, now);
+            }
+            return Ok(None);
+        };
+        let Some(record) = decide(Some(&slot.kept.record))? else {
+            return Ok(None);
         };
         let at = record.expires_at;
         let old = std::mem::replace(&mut slot.kept.record, record);
-        if at < slot.kept.registered {
-            slot.kept.registered = at;
+        if at < slot.registered {
+            slot.registered = at;
             self.due.push(Reverse(Due { at, hash }));
             self.stale += 1;
             self.drop_stale();
         }
-        Some(old)
+        Ok(Some(old))
     }
 
     fn insert(&mut self, hash: u64, key: IdempotencyKey, record: Record, now: Timestamp) {
         // a completion may come at once: then the record ends this early
         let at = now.after(record.retention.get()).min(record.expires_at);
-        let kept = Box::new(Kept {
-            key,
-            record,
+        let slot = Slot {
+            hash,
             registered: at,
-        });
-        self.records
-            .insert_unique(hash, Slot { hash, kept }, |slot| slot.hash);
+            kept: Box::new(Kept { key, record }),
+        };
+        self.records.insert_unique(hash, slot, |slot| slot.hash);
         self.due.push(Reverse(Due { at, hash }));
     }
 
@@ -98,7 +104,7 @@ impl Shard {
         {
             looked_at += 1;
             self.due.pop();
-            let named = |slot: &Slot| slot.hash == due.hash && slot.kept.registered == due.at;
+            let named = |slot: &Slot| slot.hash == due.hash && slot.registered == due.at;
             let Ok(mut found) = self.records.find_entry(due.hash, named) else {
                 self.stale = self.stale.saturating_sub(1);
                 continue;
@@ -106,9 +112,9 @@ impl Shard {
             if machine::is_expired(&found.get().kept.record, now.into()) {
                 gone.push(found.remove().0);
             } else {
-                let kept = &mut found.get_mut().kept;
-                kept.registered = kept.record.expires_at;
-                let (at, hash) = (kept.registered, due.hash);
+                let slot = found.get_mut();
+                let (at, hash) = (slot.kept.record.expires_at, due.hash);
+                slot.registered = at;
                 self.due.push(Reverse(Due { at, hash }));
             }
         }
@@ -132,7 +138,7 @@ impl Shard {
         if self.stale * 2 > self.due.len() {
             let records = &self.records;
             self.due.retain(|Reverse(due)| {
-                let named = |slot: &Slot| slot.hash == due.hash && slot.kept.registered == due.at;
+                let named = |slot: &Slot| slot.hash == due.hash && slot.registered == due.at;
                 records.find(due.hash, named).is_some()
             });
             self.stale = 0;

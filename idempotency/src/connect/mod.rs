@@ -5,7 +5,10 @@ mod error;
 mod memory;
 #[cfg_attr(
     not(feature = "memory"),
-    expect(dead_code, reason = "what a URL holds is only read for a store that is built in")
+    expect(
+        dead_code,
+        reason = "what a URL holds is only read for a store that is built in"
+    )
 )]
 mod store_url;
 

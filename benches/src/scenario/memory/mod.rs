@@ -3,6 +3,7 @@
 mod expiry;
 mod others;
 mod size;
+mod threads;
 mod throughput;
 
 use crate::{cli::Args, report::Report};

@@ -1,11 +1,14 @@
 //! Claim and complete on fresh keys, beside a bare map and beside another crate's memory store.
 
-use std::{sync::Arc, thread};
+use std::sync::Arc;
 
 use idempotency::IdempotencyStore;
 use tokio::runtime::{Builder, Runtime};
 
-use super::others::{BareMap, Idempotent};
+use super::{
+    others::{BareMap, Idempotent},
+    threads,
+};
 use crate::{
     cli::Args,
     driver::{Taken, timed},
@@ -17,7 +20,6 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     let intents = Arc::new(intents(2, args.keys)?);
     let (first, second) = intents.split_at(intents.len() / 2);
     let halves = [first.to_vec(), second.to_vec()];
-    let [first, _] = &halves;
     let mut taken = Runs::default();
     for _ in 0..args.runs {
         taken.ours.push(ours(args, &intents)?);
@@ -25,10 +27,10 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         taken.idempotent.push(idempotent(&intents)?);
         taken.ours_64.push(ours_64(args, &intents)?);
         taken.idempotent_64.push(idempotent_64(&intents)?);
-        taken.ours_half.push(ours(args, first)?);
-        taken.ours_two.push(ours_two(args, &halves)?);
-        taken.bare_half.push(bare_map(first));
-        taken.bare_two.push(bare_map_two(&halves));
+        taken.ours_half.push(threads::ours(args, &halves, 1)?);
+        taken.ours_two.push(threads::ours(args, &halves, 2)?);
+        taken.bare_half.push(threads::bare_map(&halves, 1));
+        taken.bare_two.push(threads::bare_map(&halves, 2));
     }
     taken.add_to(report);
     Ok(())
@@ -87,6 +89,13 @@ impl Runs {
         );
         let pair = (rate(&self.ours_two), rate(&self.ours_half));
         add("2 threads on their own keys, to 1", "/s", pair, scaled);
+        let pair = (cpu(&self.ours_two), cpu(&self.ours_half));
+        add(
+            "the same, CPU time: 1 is no contention at all",
+            "ns",
+            pair,
+            None,
+        );
         let pair = (rate(&self.bare_two), rate(&self.bare_half));
         add(
             "the same, bare DashMap: what the machine allows",
@@ -101,12 +110,12 @@ pub(super) fn runtime() -> anyhow::Result<Runtime> {
     Ok(Builder::new_current_thread().enable_time().build()?)
 }
 
-fn store(args: &Args) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
+pub(super) fn store(args: &Args) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
     let connected = runtime()?.block_on(idempotency::connect(&args.url))?;
     Ok(connected.store())
 }
 
-async fn all(store: &dyn IdempotencyStore, intents: impl Iterator<Item = &Intent>) {
+pub(super) async fn all(store: &dyn IdempotencyStore, intents: impl Iterator<Item = &Intent>) {
     let (fingerprint, response) = (fingerprint(), response());
     for intent in intents {
         let done = claim_and_complete(store, intent, fingerprint, &response).await;
@@ -114,7 +123,7 @@ async fn all(store: &dyn IdempotencyStore, intents: impl Iterator<Item = &Intent
     }
 }
 
-fn count(intents: &[Intent]) -> u32 {
+pub(super) fn count(intents: &[Intent]) -> u32 {
     u32::try_from(intents.len()).unwrap_or(u32::MAX)
 }
 
@@ -131,39 +140,12 @@ fn bare_map(intents: &[Intent]) -> Taken {
     timed(count(intents), || on_bare_map(&map, &keys, intents))
 }
 
-fn on_bare_map(map: &BareMap, keys: &[Arc<str>], intents: &[Intent]) {
+pub(super) fn on_bare_map(map: &BareMap, keys: &[Arc<str>], intents: &[Intent]) {
     let (fingerprint, response) = (fingerprint(), response());
     for (key, intent) in keys.iter().zip(intents) {
         assert!(map.insert(key, intent.token, fingerprint));
         assert!(map.update(key, intent.token, &response));
     }
-}
-
-fn ours_two(args: &Args, halves: &[Vec<Intent>; 2]) -> anyhow::Result<Taken> {
-    let (store, runtimes) = (store(args)?, [runtime()?, runtime()?]);
-    let operations = halves.iter().map(|half| count(half)).sum();
-    Ok(timed(operations, || {
-        thread::scope(|scope| {
-            for (runtime, half) in runtimes.iter().zip(halves) {
-                scope.spawn(|| runtime.block_on(all(&*store, half.iter())));
-            }
-        });
-    }))
-}
-
-fn bare_map_two(halves: &[Vec<Intent>; 2]) -> Taken {
-    let map = BareMap::default();
-    let keys = halves
-        .each_ref()
-        .map(|half| half.iter().map(BareMap::key).collect::<Vec<_>>());
-    let operations = halves.iter().map(|half| count(half)).sum();
-    timed(operations, || {
-        thread::scope(|scope| {
-            for (keys, half) in keys.iter().zip(halves) {
-                scope.spawn(|| on_bare_map(&map, keys, half));
-            }
-        });
-    })
 }
 
 fn idempotent(intents: &[Intent]) -> anyhow::Result<Taken> {
