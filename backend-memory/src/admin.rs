@@ -22,16 +22,14 @@ impl StoreAdmin for MemoryStore {
         let limit = query.limit.max(1);
         let mut shard = after.map_or(0, |hash| records.shard_of(hash));
         let mut found = Vec::new();
-        while let Some(mut more) = matching(records, shard, &query, after) {
-            let left = limit - found.len();
-            if more.len() > left {
-                more.truncate(left);
-                let last = more.last().map(|(hash, _)| *hash);
-                found.append(&mut more);
+        while let Some(more) = matching(records, shard, &query, after) {
+            found.extend(more);
+            if found.len() > limit {
+                found.truncate(limit);
+                let last = found.last().map(|(hash, _)| *hash);
                 let next = last.map(|hash| page_of(hash, records));
                 return Ok(list_page(found, next));
             }
-            found.append(&mut more);
             (shard, after) = (shard + 1, None);
             task::yield_now().await;
         }

@@ -1,6 +1,6 @@
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
-/// The standard library's keyed hash (SipHash), over the text of a key alone.
+/// The standard library's keyed hash (`SipHash`), over the text of a key alone.
 ///
 /// Clients choose the keys, so the hash has to be one that nobody can predict. It is a sixth of the
 /// cost of a claim, and most of that are the single bytes that mark where a text ends. They are left
@@ -42,14 +42,14 @@ mod tests {
     fn keys_of_two_scopes_and_two_keys_of_a_scope_hash_apart() {
         let key = |scope: &str, key: &str| IdempotencyKey::new(scope, key).unwrap();
         let (hasher, other) = (TextHasher::default(), TextHasher::default());
-        let hashes = [
+        let seen = [
             hasher.hash(&key("a", "1")),
             hasher.hash(&key("b", "1")),
             hasher.hash(&key("a", "2")),
             other.hash(&key("a", "1")),
         ];
-        let distinct: std::collections::HashSet<_> = hashes.iter().collect();
-        assert_eq!(distinct.len(), hashes.len());
+        let distinct: std::collections::HashSet<_> = seen.iter().collect();
+        assert_eq!(distinct.len(), seen.len());
         assert_eq!(hasher.hash(&key("a", "1")), hasher.hash(&key("a", "1")));
     }
 }

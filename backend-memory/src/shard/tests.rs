@@ -1,1 +1,90 @@
+use std::time::Duration;
 
+use idempotency_core::{
+    AttemptNumber, ClaimToken, Fingerprint, IdempotencyKey, Record, Retention, State, Timestamp,
+};
+
+use super::*;
+
+fn key(number: u64) -> IdempotencyKey {
+    IdempotencyKey::new("scope", format!("k{number}")).unwrap()
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_unix_millis(millis)
+}
+
+fn ends(millis: u64) -> Record {
+    Record {
+        fingerprint: Fingerprint::of_bytes("x"),
+        token: ClaimToken::from_stored_bytes([1; 16]),
+        attempt: AttemptNumber::FIRST,
+        retention: Retention::new(Duration::from_secs(1)).unwrap(),
+        first_claimed_at: at(0),
+        claimed_at: at(0),
+        expires_at: at(millis),
+        state: State::Unused,
+    }
+}
+
+fn put(shard: &mut Shard, number: u64, record: Record) {
+    let put = |_: Option<&Record>| Ok::<_, ()>(Some(record));
+    let _ = shard.update(number, &key(number), at(0), put).unwrap();
+}
+
+fn gone(shard: &mut Shard, now: u64) -> usize {
+    let mut gone = Vec::new();
+    while shard.take_expired(at(now), 10, &mut gone) > 0 {}
+    gone.len()
+}
+
+/// Kind of fault: memory growth. Ends that move earlier again and again do not pile registrations up.
+#[test]
+fn stale_registrations_never_outnumber_the_records() {
+    let mut shard = Shard::default();
+    for number in 0..100 {
+        put(&mut shard, number, ends(5_000));
+    }
+    for end in (1..900).rev() {
+        for number in 0..100 {
+            put(&mut shard, number, ends(end));
+        }
+        assert!(shard.due.len() <= 201, "{}", shard.due.len());
+    }
+    assert_eq!(gone(&mut shard, 1), 0);
+    assert_eq!(gone(&mut shard, 2), 100);
+    assert_eq!(
+        (shard.due.len(), shard.stale, shard.records.len()),
+        (0, 0, 0)
+    );
+    assert_eq!((shard.due.capacity(), shard.records.capacity()), (0, 0));
+    assert_eq!(shard.earliest(), NEVER);
+}
+
+#[test]
+fn an_end_that_moved_later_is_looked_at_twice_and_kept_until_then() {
+    let mut shard = Shard::default();
+    put(&mut shard, 1, ends(5_000));
+    assert_eq!(shard.earliest(), at(1_000), "it may be completed at once");
+    put(&mut shard, 1, ends(8_000));
+    assert_eq!(gone(&mut shard, 1_001), 0);
+    assert_eq!(shard.earliest(), at(8_000));
+    assert_eq!(gone(&mut shard, 8_000), 0);
+    assert_eq!(gone(&mut shard, 8_001), 1);
+}
+
+/// Two keys with one hash are two records, also when they end together.
+#[test]
+fn keys_whose_hashes_meet_are_told_apart() {
+    let mut shard = Shard::default();
+    for number in 0..2 {
+        let put = |_: Option<&Record>| Ok::<_, ()>(Some(ends(500 + number)));
+        let _ = shard.update(7, &key(number), at(0), put).unwrap();
+    }
+    assert_eq!(shard.get(7, &key(1)).unwrap().expires_at, at(501));
+    assert_eq!(shard.get(7, &key(2)), None);
+    assert_eq!(gone(&mut shard, 501), 1);
+    assert_eq!(shard.get(7, &key(0)), None);
+    assert_eq!(gone(&mut shard, 502), 1);
+    assert_eq!(shard.due.len(), 0);
+}
