@@ -119,7 +119,6 @@ impl Shard {
             }
         }
         self.drop_stale();
-        self.shrink();
         looked_at
     }
 
@@ -145,15 +144,51 @@ impl Shard {
         }
     }
 
-    /// Gives memory back when most of it is empty.
-    fn shrink(&mut self) {
-        let len = self.records.len();
-        if self.records.capacity() > len * 4 {
-            self.records.shrink_to(len * 2, |slot| slot.hash);
+    /// How many records there should be room for, when the room there is gets tight or is mostly empty.
+    pub(crate) fn wanted_room(&self) -> Option<usize> {
+        let (len, room) = (self.records.len(), self.records.capacity());
+        if room > len * 4 {
+            Some(len * 2)
+        } else if room >= GROWS_BY_ITSELF && len > room - room / 8 {
+            Some(room * 2)
+        } else {
+            None
         }
-        let len = self.due.len();
-        if self.due.capacity() > len * 4 {
-            self.due.shrink_to(len * 2);
+    }
+
+    /// Moves everything into `room`, and gives back the room there was. Allocates nothing, unless the
+    /// records have become more than fit.
+    pub(crate) fn move_into(&mut self, mut room: Room) -> Room {
+        if self.records.len() <= room.records.capacity() {
+            for slot in self.records.drain() {
+                room.records
+                    .insert_unique(slot.hash, slot, |slot| slot.hash);
+            }
+            std::mem::swap(&mut self.records, &mut room.records);
+            let mut due = std::mem::take(&mut self.due).into_vec();
+            room.due.append(&mut due);
+            self.due = std::mem::replace(&mut room.due, due).into();
+        }
+        room
+    }
+}
+
+/// Below this a table is so small that it may grow under the lock.
+const GROWS_BY_ITSELF: usize = 14;
+
+/// Empty room for the records of a shard. An allocator may take a millisecond for large pieces of
+/// memory, so they are allocated and freed while no lock is held.
+#[derive(Debug)]
+pub(crate) struct Room {
+    records: HashTable<Slot>,
+    due: Vec<Reverse<Due>>,
+}
+
+impl Room {
+    pub(crate) fn new(records: usize) -> Self {
+        Self {
+            records: HashTable::with_capacity(records),
+            due: Vec::with_capacity(records),
         }
     }
 }

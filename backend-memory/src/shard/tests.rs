@@ -57,6 +57,8 @@ fn stale_registrations_never_outnumber_the_records() {
         (shard.due.len(), shard.stale, shard.records.len()),
         (0, 0, 0)
     );
+    assert_eq!(shard.wanted_room(), Some(0));
+    let _ = shard.move_into(Room::new(0));
     assert_eq!((shard.due.capacity(), shard.records.capacity()), (0, 0));
     assert_eq!(shard.earliest(), NEVER);
 }
@@ -87,4 +89,28 @@ fn keys_whose_hashes_meet_are_told_apart() {
     assert_eq!(shard.get(7, &key(0)), None);
     assert_eq!(gone(&mut shard, 502), 1);
     assert_eq!(shard.due.len(), 0);
+}
+
+#[test]
+fn a_shard_that_moves_keeps_its_records_and_their_ends() {
+    let mut shard = Shard::default();
+    let mut moves = 0;
+    for number in 0..5_000 {
+        put(&mut shard, number, ends(2_000 + number));
+        if let Some(records) = shard.wanted_room() {
+            let _ = shard.move_into(Room::new(records));
+            moves += 1;
+            assert_eq!(shard.wanted_room(), None, "moves once, at {number}");
+        }
+    }
+    assert!((5..20).contains(&moves), "{moves}");
+    assert!(shard.get(4_000, &key(4_000)).is_some());
+    assert_eq!(gone(&mut shard, 6_950), 4_950);
+    assert_eq!(shard.wanted_room(), Some(100));
+    let _ = shard.move_into(Room::new(10));
+    assert_eq!(shard.records.len(), 50, "too small: nothing moves");
+    let _ = shard.move_into(Room::new(100));
+    assert!(shard.records.capacity() < 250 && shard.due.capacity() < 250);
+    assert_eq!(shard.earliest(), at(6_950));
+    assert_eq!(gone(&mut shard, 7_000), 50);
 }
