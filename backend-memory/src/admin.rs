@@ -9,7 +9,11 @@ use idempotency_core::{
 };
 use tokio::task;
 
-use crate::{MemoryStore, records::Records, shard::Kept};
+use crate::{
+    MemoryStore,
+    records::{Prepared, Records},
+    shard::Kept,
+};
 
 /// Records are listed in the order of the keyed hash of their key. A page looks at one shard at a
 /// time and yields between two of them.
@@ -49,7 +53,8 @@ impl StoreAdmin for MemoryStore {
             }
             Settlement::Failed | Settlement::NotStarted => None,
         };
-        self.apply(Operation::Settle, key, own, |record, now| {
+        let prepared = Prepared::with_bytes(own);
+        self.apply(Operation::Settle, key, prepared, |record, now| {
             machine::settle(record, seen, &settlement, now)
         })
     }
@@ -59,9 +64,12 @@ impl StoreAdmin for MemoryStore {
         key: &IdempotencyKey,
         seen: SeenClaim,
     ) -> Result<RemoveOutcome, StoreError> {
-        self.apply(Operation::Remove, key, None, |record, now| {
-            machine::remove(record, seen, now)
-        })
+        self.apply(
+            Operation::Remove,
+            key,
+            Prepared::default(),
+            |record, now| machine::remove(record, seen, now),
+        )
     }
 }
 

@@ -12,7 +12,7 @@ use idempotency_core::{
 use crate::{
     config::MemoryStoreBuilder,
     hash::TextHasher,
-    shard::{Kept, NEVER, Room, Shard, Slot},
+    shard::{At, EmptyKept, Kept, NEVER, Room, Shard, Slot},
     sweeper::Sweeper,
 };
 
@@ -49,6 +49,29 @@ struct Cell {
     earliest: AtomicU64,
 }
 
+/// What a write needs, allocated before the lock is taken.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// The place of a new record.
+    pub(crate) empty: Option<EmptyKept>,
+    /// Bytes of the request that the decision has not seen: they are put into the record in the place
+    /// of the (empty) ones of the decision.
+    pub(crate) own: Option<Bytes>,
+}
+
+impl Prepared {
+    pub(crate) fn for_a_new_record() -> Self {
+        Self {
+            empty: Some(Box::new_uninit()),
+            own: None,
+        }
+    }
+
+    pub(crate) fn with_bytes(own: Option<Bytes>) -> Self {
+        Self { empty: None, own }
+    }
+}
+
 /// What an operation on a full store gives when it needs a new record.
 #[derive(Debug)]
 pub(crate) struct NoRoom;
@@ -83,12 +106,10 @@ impl Records {
     /// One atomic step: reads the record of `key`, lets `decide` decide, writes. The moment is read
     /// under the lock, so that a later decision on a key never has an earlier moment.
     ///
-    /// `own` are bytes of the request that `decide` has not seen: they are put into the record in the
-    /// place of the (empty) ones of the decision.
     pub(crate) fn apply<A>(
         &self,
         key: &IdempotencyKey,
-        own: &mut Option<Bytes>,
+        prepared: &mut Prepared,
         decide: impl FnOnce(Option<&Record>, Now) -> Result<Decision<A>, StoreError>,
     ) -> Result<Result<A, NoRoom>, StoreError> {
         let hash = self.hasher.hash(key);
@@ -96,7 +117,9 @@ impl Records {
         let mut shard = cell.lock();
         let now = self.clock.now();
         let mut answered = Err(NoRoom);
-        let old = shard.update(hash, key, now, |seen| {
+        let at = At { hash, key, now };
+        let Prepared { empty, own } = prepared;
+        let old = shard.update(at, empty, |seen| {
             let Decision { write, answer } = decide(seen, now.into())?;
             let Write::Put(mut record) = write else {
                 answered = Ok(answer);

@@ -1,4 +1,4 @@
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, mem::MaybeUninit};
 
 use hashbrown::HashTable;
 use idempotency_core::{IdempotencyKey, Record, Timestamp, machine};
@@ -32,6 +32,17 @@ pub(crate) struct Kept {
     pub(crate) record: Record,
 }
 
+/// A place for a record that is not there yet, allocated before the lock is taken.
+pub(crate) type EmptyKept = Box<MaybeUninit<Kept>>;
+
+/// Which record, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    pub(crate) hash: u64,
+    pub(crate) key: &'a IdempotencyKey,
+    pub(crate) now: Timestamp,
+}
+
 /// A registration. It names its record by hash and moment, so it keeps no key alive. Two records
 /// that agree in both are both due then, so it does not matter which one is found first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,18 +59,18 @@ impl Shard {
     }
 
     /// Puts what `decide` makes of the record, or of its absence, in its place. Gives back what was
-    /// there, to be dropped elsewhere.
+    /// there, to be dropped elsewhere. A new record goes to the `empty` place if one is given.
     pub(crate) fn update<E>(
         &mut self,
-        hash: u64,
-        key: &IdempotencyKey,
-        now: Timestamp,
+        at: At<'_>,
+        empty: &mut Option<EmptyKept>,
         decide: impl FnOnce(Option<&Record>) -> Result<Option<Record>, E>,
     ) -> Result<Option<Record>, E> {
+        let At { hash, key, .. } = at;
         let same_key = |slot: &Slot| slot.hash == hash && slot.kept.key == *key;
         let Some(slot) = self.records.find_mut(hash, same_key) else {
             if let Some(record) = decide(None)? {
-                self.insert(hash, key.clone(), record, now);
+                self.insert(at, empty.take(), record);
             }
             return Ok(None);
         };
@@ -77,13 +88,16 @@ impl Shard {
         Ok(Some(old))
     }
 
-    fn insert(&mut self, hash: u64, key: IdempotencyKey, record: Record, now: Timestamp) {
+    fn insert(&mut self, at: At<'_>, empty: Option<EmptyKept>, record: Record) {
+        let At { hash, key, now } = at;
         // a completion may come at once: then the record ends this early
         let at = now.after(record.retention.get()).min(record.expires_at);
+        let key = key.clone();
+        let empty = empty.unwrap_or_else(Box::new_uninit);
         let slot = Slot {
             hash,
             registered: at,
-            kept: Box::new(Kept { key, record }),
+            kept: Box::write(empty, Kept { key, record }),
         };
         self.records.insert_unique(hash, slot, |slot| slot.hash);
         self.due.push(Reverse(Due { at, hash }));
@@ -176,8 +190,8 @@ impl Shard {
 /// Below this a table is so small that it may grow under the lock.
 const GROWS_BY_ITSELF: usize = 14;
 
-/// Empty room for the records of a shard. An allocator may take a millisecond for large pieces of
-/// memory, so they are allocated and freed while no lock is held.
+/// Empty room for the records of a shard. An allocator may be busy for a millisecond with what was
+/// freed before, so memory is allocated and freed while no lock is held.
 #[derive(Debug)]
 pub(crate) struct Room {
     records: HashTable<Slot>,
@@ -186,10 +200,9 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn new(records: usize) -> Self {
-        Self {
-            records: HashTable::with_capacity(records),
-            due: Vec::with_capacity(records),
-        }
+        let records = HashTable::with_capacity(records);
+        let due = Vec::with_capacity(records.capacity());
+        Self { records, due }
     }
 }
 

@@ -28,8 +28,14 @@ fn ends(millis: u64) -> Record {
 }
 
 fn put(shard: &mut Shard, number: u64, record: Record) {
+    put_at(shard, number, number, record);
+}
+
+fn put_at(shard: &mut Shard, hash: u64, number: u64, record: Record) {
+    let (key, now) = (key(number), at(0));
     let put = |_: Option<&Record>| Ok::<_, ()>(Some(record));
-    let _ = shard.update(number, &key(number), at(0), put).unwrap();
+    let key = &key;
+    let _ = shard.update(At { hash, key, now }, &mut None, put).unwrap();
 }
 
 fn gone(shard: &mut Shard, now: u64) -> usize {
@@ -80,8 +86,7 @@ fn an_end_that_moved_later_is_looked_at_twice_and_kept_until_then() {
 fn keys_whose_hashes_meet_are_told_apart() {
     let mut shard = Shard::default();
     for number in 0..2 {
-        let put = |_: Option<&Record>| Ok::<_, ()>(Some(ends(500 + number)));
-        let _ = shard.update(7, &key(number), at(0), put).unwrap();
+        put_at(&mut shard, 7, number, ends(500 + number));
     }
     assert_eq!(shard.get(7, &key(1)).unwrap().expires_at, at(501));
     assert_eq!(shard.get(7, &key(2)), None);

@@ -35,7 +35,7 @@ pub(super) fn bare_map(loads: &[Vec<Intent>], threads: usize) -> Taken {
     let loads: Vec<_> = keys.iter().zip(loads).take(threads).collect();
     let operations = loads.iter().map(|(_, load)| count(load)).sum();
     on_threads(operations, &loads, |(keys, load)| {
-        on_bare_map(&map, keys, load)
+        on_bare_map(&map, keys, load);
     })
 }
 
