@@ -25,8 +25,10 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         taken.ours.push(ours(args, &intents)?);
         taken.bare.push(bare_map(&intents));
         taken.idempotent.push(idempotent(&intents)?);
-        taken.ours_64.push(ours_64(args, &intents)?);
-        taken.idempotent_64.push(idempotent_64(&intents)?);
+        taken.ours_1.push(ours_on_two(args, &intents, 1)?);
+        taken.idempotent_1.push(idempotent_on_two(&intents, 1)?);
+        taken.ours_64.push(ours_on_two(args, &intents, 64)?);
+        taken.idempotent_64.push(idempotent_on_two(&intents, 64)?);
         taken.ours_half.push(threads::ours(args, &halves, 1)?);
         taken.ours_two.push(threads::ours(args, &halves, 2)?);
         taken.bare_half.push(threads::bare_map(&halves, 1));
@@ -41,6 +43,8 @@ struct Runs {
     ours: Vec<Taken>,
     bare: Vec<Taken>,
     idempotent: Vec<Taken>,
+    ours_1: Vec<Taken>,
+    idempotent_1: Vec<Taken>,
     ours_64: Vec<Taken>,
     idempotent_64: Vec<Taken>,
     ours_half: Vec<Taken>,
@@ -73,12 +77,21 @@ impl Runs {
         add("the same, CPU time", "ns", pair, map);
         let pair = (rate(&self.ours), rate(&self.idempotent));
         add(
-            "claim + complete, 1 client, to idempotent 0.3.0",
+            "claim + complete, 1 client on 1 thread, to idempotent 0.3.0",
             "/s",
             pair,
             faster,
         );
         let pair = (cpu(&self.ours), cpu(&self.idempotent));
+        add("the same, CPU time", "ns", pair, None);
+        let pair = (rate(&self.ours_1), rate(&self.idempotent_1));
+        add(
+            "claim + complete, 1 client on 2 workers, to idempotent 0.3.0",
+            "/s",
+            pair,
+            faster,
+        );
+        let pair = (cpu(&self.ours_1), cpu(&self.idempotent_1));
         add("the same, CPU time", "ns", pair, None);
         let pair = (rate(&self.ours_64), rate(&self.idempotent_64));
         add(
@@ -87,6 +100,8 @@ impl Runs {
             pair,
             faster,
         );
+        let pair = (cpu(&self.ours_64), cpu(&self.idempotent_64));
+        add("the same, CPU time", "ns", pair, None);
         let pair = (rate(&self.ours_two), rate(&self.ours_half));
         add("2 threads on their own keys, to 1", "/s", pair, scaled);
         let pair = (cpu(&self.ours_two), cpu(&self.ours_half));
@@ -166,8 +181,6 @@ fn idempotent(intents: &[Intent]) -> anyhow::Result<Taken> {
     }))
 }
 
-const CLIENTS: usize = 64;
-
 fn two_workers() -> anyhow::Result<Runtime> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
@@ -176,22 +189,22 @@ fn two_workers() -> anyhow::Result<Runtime> {
     Ok(runtime)
 }
 
-fn ours_64(args: &Args, intents: &Arc<Vec<Intent>>) -> anyhow::Result<Taken> {
+fn ours_on_two(args: &Args, intents: &Arc<Vec<Intent>>, clients: usize) -> anyhow::Result<Taken> {
     let (store, runtime) = (store(args)?, two_workers()?);
     Ok(timed(count(intents), || {
-        let clients: Vec<_> = (0..CLIENTS)
+        let tasks: Vec<_> = (0..clients)
             .map(|client| {
                 let (store, intents) = (Arc::clone(&store), Arc::clone(intents));
                 runtime.spawn(async move {
-                    all(&*store, intents.iter().skip(client).step_by(CLIENTS)).await;
+                    all(&*store, intents.iter().skip(client).step_by(clients)).await;
                 })
             })
             .collect();
-        wait_for(&runtime, clients);
+        wait_for(&runtime, tasks);
     }))
 }
 
-fn idempotent_64(intents: &[Intent]) -> anyhow::Result<Taken> {
+fn idempotent_on_two(intents: &[Intent], clients: usize) -> anyhow::Result<Taken> {
     let keys: Vec<_> = intents
         .iter()
         .map(Idempotent::key)
@@ -199,26 +212,26 @@ fn idempotent_64(intents: &[Intent]) -> anyhow::Result<Taken> {
     let (keys, runtime) = (Arc::new(keys), two_workers()?);
     let store = Arc::new(runtime.block_on(async { Idempotent::new() }));
     Ok(timed(count(intents), || {
-        let clients: Vec<_> = (0..CLIENTS)
+        let tasks: Vec<_> = (0..clients)
             .map(|client| {
                 let (store, keys) = (Arc::clone(&store), Arc::clone(&keys));
                 runtime.spawn(async move {
                     let response = response();
-                    for key in keys.iter().skip(client).step_by(CLIENTS) {
+                    for key in keys.iter().skip(client).step_by(clients) {
                         let done = store.claim_and_complete(key, &response).await;
                         assert!(done.is_ok(), "{done:?}");
                     }
                 })
             })
             .collect();
-        wait_for(&runtime, clients);
+        wait_for(&runtime, tasks);
     }))
 }
 
-fn wait_for(runtime: &Runtime, clients: Vec<tokio::task::JoinHandle<()>>) {
+fn wait_for(runtime: &Runtime, tasks: Vec<tokio::task::JoinHandle<()>>) {
     runtime.block_on(async {
-        for client in clients {
-            let ended = client.await;
+        for task in tasks {
+            let ended = task.await;
             assert!(ended.is_ok(), "{ended:?}");
         }
     });
