@@ -82,7 +82,7 @@ pub(crate) struct NoRoom;
 
 /// A shard that moves to larger room or drops its stale registrations holds its lock for 10 to 20 ns a
 /// record: with this many records that stays far below a millisecond.
-const RECORDS_PER_SHARD: usize = 8_192;
+const RECORDS_PER_SHARD: usize = 4_096;
 const MAX_SHARDS: usize = 1 << 14;
 
 /// How many records are looked at under one lock: a few microseconds.
