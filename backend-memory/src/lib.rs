@@ -2,6 +2,7 @@
 
 mod admin;
 mod config;
+mod hash;
 mod records;
 mod shard;
 mod store;
