@@ -125,7 +125,7 @@ impl<'a> Beginning<'a> {
         sent_at: Duration,
     ) -> Result<Option<ClaimGuard>, Error> {
         let (shared, settings) = (&self.executor.shared, &self.executor.settings);
-        let deadline = sent_at.saturating_add(acquired.lease_remaining);
+        let deadline = LeaseState::end_of(sent_at, acquired.lease_remaining);
         let held = Held {
             shared: shared.clone(),
             key: self.key.clone(),
