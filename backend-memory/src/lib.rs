@@ -2,7 +2,6 @@
 
 mod admin;
 mod config;
-mod hash;
 mod records;
 mod shard;
 mod store;

@@ -1,4 +1,5 @@
 use std::{
+    hash::{BuildHasher, RandomState},
     mem::MaybeUninit,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -14,7 +15,6 @@ use idempotency_core::{
 
 use crate::{
     config::MemoryStoreBuilder,
-    hash::TextHasher,
     shard::{At, EmptyKept, Kept, NEVER, Room, Shard, Slot},
     sweeper::Sweeper,
 };
@@ -25,7 +25,7 @@ pub(crate) struct Records {
     /// A power of two of them.
     shards: Box<[Cell]>,
     /// Keyed at random, so that nobody can choose keys that meet.
-    hasher: TextHasher,
+    hasher: RandomState,
     counters: Counters,
     pub(crate) capacity: usize,
     pub(crate) clock: Arc<dyn Clock>,
@@ -94,7 +94,7 @@ impl Records {
         let shards = shards.next_power_of_two();
         Self {
             shards: (0..shards).map(|_| Cell::new()).collect(),
-            hasher: TextHasher::default(),
+            hasher: RandomState::new(),
             counters: Counters::default(),
             capacity: config.capacity,
             clock: config.clock,
@@ -116,7 +116,7 @@ impl Records {
         prepared: &mut Prepared,
         decide: impl FnOnce(Option<&Record>, Now) -> Result<Decision<A>, StoreError>,
     ) -> Result<Result<A, NoRoom>, StoreError> {
-        let hash = self.hasher.hash(key);
+        let hash = self.hasher.hash_one(key);
         let cell = self.cell(hash);
         let mut shard = cell.lock();
         let now = self.clock.now();
@@ -147,7 +147,7 @@ impl Records {
     }
 
     pub(crate) fn lookup(&self, key: &IdempotencyKey) -> Option<Record> {
-        let hash = self.hasher.hash(key);
+        let hash = self.hasher.hash_one(key);
         let shard = self.cell(hash).lock();
         machine::lookup(shard.get(hash, key), self.clock.now().into()).cloned()
     }
@@ -218,7 +218,7 @@ impl Records {
 
     /// Tells the pages of this store from those of others.
     pub(crate) fn mark(&self) -> u64 {
-        self.hasher.hash(&"page")
+        self.hasher.hash_one("page")
     }
 
     #[expect(

@@ -19,7 +19,7 @@ use crate::{
 /// A claim that is held, as the heartbeat, the completion and the release need it.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    pub(super) shared: Shared,
+    pub(super) shared: Arc<Shared>,
     pub(super) key: IdempotencyKey,
     pub(super) token: ClaimToken,
     pub(super) attempt: AttemptNumber,
@@ -91,7 +91,7 @@ impl Held {
             lease: self.lease,
             checkpoint: checkpoint.cloned(),
         };
-        let answered = call.run(|| self.shared.store.renew(request.clone())).await?;
+        let answered = call.run(|| self.shared.store().renew(request.clone())).await?;
         match answered.answer {
             RenewOutcome::Held { lease_remaining } => {
                 self.lease_state.extend(LeaseState::end_of(answered.sent_at, lease_remaining));
@@ -117,7 +117,7 @@ impl Held {
             until: Duration::ZERO,
             again: |_| false,
         };
-        let released = call.run(|| self.shared.store.release(request)).await;
+        let released = call.run(|| self.shared.store().release(request)).await;
         self.observe(match released {
             Ok(_) => EventKind::Released(release),
             Err(_) => EventKind::ReleaseFailed(release),
