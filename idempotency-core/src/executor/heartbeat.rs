@@ -115,7 +115,12 @@ impl Beat {
         let mut tries = 0;
         loop {
             let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
-            // a lease that is over already gets one try all the same: perhaps nobody took over
+            if left.is_zero() && tries > 0 {
+                answer(reply, Err(CheckpointError::Lost));
+                self.held.lose();
+                return false;
+            }
+            // after a stall the lease can be over before the first try: perhaps nobody took over
             let patience = if left.is_zero() { self.timeout } else { left };
             let renewed = tokio::select! {
                 biased;

@@ -34,6 +34,11 @@ impl Shared {
         Self { clock, waiters, pacer, ..self }
     }
 
+    /// The store itself: through the `Arc`, which is a store too, each call would be boxed twice.
+    pub(super) fn store(&self) -> &dyn IdempotencyStore {
+        &*self.store
+    }
+
     pub(super) fn observe(
         &self,
         kind: EventKind,
