@@ -22,7 +22,7 @@ use crate::{
 ///
 /// The inner service takes requests with the body [`HttpBody<B>`], in which `B` is the body that comes
 /// from outside. The attempt is an extension of the request, of type
-/// [`Attempt`](idempotency_core::Attempt).
+/// [`Attempt`].
 #[derive(Clone, Debug)]
 pub struct IdempotencyService<S> {
     inner: S,
