@@ -92,16 +92,19 @@ impl Suite {
     pub async fn run(&self) -> Report {
         let cases: Vec<_> = CASES
             .iter()
-            .filter(|case| case.matches(&self.filter) && (self.selected)(case))
+            .enumerate()
+            .filter(|(_, case)| case.matches(&self.filter) && (self.selected)(case))
             .collect();
         let progress = Progress::of(cases.len(), self.progress);
-        let reports = stream::iter(cases).map(|case| async {
+        let reports = stream::iter(cases).map(|(place, case)| async move {
             let report = self.run_case(*case).await;
-            progress.ended(&report);
-            report
+            (place, report)
         });
-        // in the order of the list, whichever ends first
-        let cases = reports.buffered(self.parallel).collect().await;
+        let reports = reports.buffer_unordered(self.parallel);
+        let mut cases: Vec<_> =
+            reports.inspect(|(_, report)| progress.ended(report)).collect().await;
+        cases.sort_by_key(|(place, _)| *place);
+        let cases = cases.into_iter().map(|(_, report)| report).collect();
         Report { store: self.harness.profile().name.to_owned(), seed: self.seed, cases }
     }
 

@@ -1,0 +1,4 @@
+//! The store, as the conformance suite sees it.
+
+#[cfg(test)]
+mod conformance;
