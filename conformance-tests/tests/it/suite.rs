@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotency_conformance::{
     CASES, Clause, Fixture, Harness, HarnessError, Hook, Outcome, Report, Suite,
 };
-use idempotency_core::{Connected, StoreProfile};
+use idempotency_core::{Connected, State, StoreProfile, machine};
 
 use crate::lab::{LabHarness, Rules, Steps};
 
@@ -110,6 +110,24 @@ async fn a_hook_that_is_neither_there_nor_left_out_fails_and_says_what_to_do() {
     let (_, reason) = details(&report)[0];
     assert_eq!((report.failed(), report.skipped()), (0, 1));
     assert_eq!(reason, "the harness leaves out Harness::connect_again");
+}
+
+/// C29 is a SHOULD: a store may say in its profile that it forgets such tokens.
+#[tokio::test]
+async fn a_store_that_forgets_tokens_is_green_with_one_skip() {
+    let rules = Rules {
+        remembers_not_started: false,
+        claim: |record, request, now| {
+            let known = record.filter(|record| record.state != State::Unused);
+            machine::claim(known, request, now)
+        },
+        ..Rules::default()
+    };
+    let report = Suite::new(LabHarness::new(rules)).run().await;
+    assert!(report.is_green(), "{report}");
+    let told = details(&report);
+    let about = told.iter().filter(|(_, reason)| reason.contains("does not remember tokens"));
+    assert_eq!(about.count(), 1, "{told:?}");
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ impl Harness for LabHarness {
 
     fn profile(&self) -> StoreProfile {
         let mut profile = StoreProfile::new("laboratory");
-        profile.remembers_not_started = true;
+        profile.remembers_not_started = self.rules.remembers_not_started;
         // small enough to be quick, large enough for the sizes that the suite tries
         profile.max_response_bytes = 100_000;
         profile.max_checkpoint_bytes = 2_000;
