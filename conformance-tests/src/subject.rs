@@ -1,5 +1,7 @@
 //! What a case works with: a fresh store, the time on its clock, and callers.
 
+mod hooks;
+
 use std::{
     future::Future,
     sync::{Arc, Mutex, PoisonError},
@@ -8,14 +10,13 @@ use std::{
 
 use idempotency_core::{
     ClaimOutcome, ClaimToken, Clock, Connected, IdempotencyKey, IdempotencyStore, Lease,
-    ManualClock, Namespace, Record, Retention, StoreProfile, Sweep, SystemClock, Watch,
+    ManualClock, Namespace, Record, Retention, StoreProfile, SystemClock,
 };
 
 use crate::{
     caller::Caller,
     erased::ErasedHarness,
     failure::{Halt, Verdict},
-    harness::{Hook, RawRecord, Written},
 };
 
 /// Longer than any run: what lasts this long is live to its end.
@@ -231,59 +232,6 @@ impl Subject {
             Ok(record.is_none().then_some(()))
         })
         .await
-    }
-
-    // what only some stores and harnesses have
-
-    fn needs(&self, hook: Hook) -> Halt {
-        let method = hook.method();
-        if self.harness.leaves_out().contains(&hook) {
-            return Halt::Skip(format!("the harness leaves out {method}"));
-        }
-        let advice = format!("{method}, or Hook::{hook:?} in Harness::leaves_out");
-        Halt::fail("what this case needs", advice, "neither")
-    }
-
-    /// A store of the same records through another connection.
-    pub(crate) async fn second(&self) -> Verdict<Arc<dyn IdempotencyStore>> {
-        let connected = self.harness.connect_again(&self.namespace).await;
-        let connected = connected.map_err(|e| Halt::harness("a second connection", &e))?;
-        connected
-            .map(|connected| connected.store())
-            .ok_or_else(|| self.needs(Hook::SecondConnection))
-    }
-
-    pub(crate) async fn write_raw(&self, key: &IdempotencyKey, raw: RawRecord<'_>) -> Verdict {
-        let written = self.harness.write_raw(&self.namespace, key, raw).await;
-        match written.map_err(|error| Halt::harness("a raw write", &error))? {
-            Some(Written::Done) => Ok(()),
-            Some(Written::Impossible) => {
-                Err(Halt::Skip(format!("nobody can put {raw:?} into this store")))
-            }
-            None => Err(self.needs(Hook::RawWrite)),
-        }
-    }
-
-    /// The server's address.
-    pub(crate) fn server(&self) -> Verdict<std::net::SocketAddr> {
-        self.harness.server().ok_or_else(|| self.needs(Hook::Server))
-    }
-
-    pub(crate) async fn through(
-        &self,
-        address: std::net::SocketAddr,
-    ) -> Verdict<Arc<dyn IdempotencyStore>> {
-        let connected = self.harness.connect_through(address, &self.namespace).await;
-        let connected = connected.map_err(|e| Halt::harness("a proxied connection", &e))?;
-        connected.map(|connected| connected.store()).ok_or_else(|| self.needs(Hook::Server))
-    }
-
-    pub(crate) fn sweep(&self) -> Verdict<Arc<dyn Sweep>> {
-        self.connected.sweep().ok_or_else(|| Halt::Skip("the store has no Sweep".to_owned()))
-    }
-
-    pub(crate) fn watch(&self) -> Verdict<Arc<dyn Watch>> {
-        self.connected.watch().ok_or_else(|| Halt::Skip("the store has no Watch".to_owned()))
     }
 }
 

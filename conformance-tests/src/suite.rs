@@ -4,10 +4,10 @@ use futures_util::{StreamExt, stream};
 use idempotency_core::{Clock, SystemClock};
 
 use crate::{
+    cases::{CASES, Case},
     erased::ErasedHarness,
     failure::{Halt, Verdict},
     harness::Harness,
-    list::{CASES, Case},
     progress::Progress,
     report::{CaseReport, Outcome, Report},
     subject::{Effort, Subject},

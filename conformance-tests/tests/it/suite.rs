@@ -188,7 +188,7 @@ async fn json_and_junit_tell_the_same_as_the_text() {
 
 #[tokio::test]
 async fn every_case_is_timed() {
-    let report = laboratory().filter("executor::at_most_one").run().await;
+    let report = laboratory().filter("heartbeat::at_most_one").run().await;
     let case = &report.cases()[0];
     assert_eq!(case.outcome(), &Outcome::Passed);
     assert!(case.took() > Duration::ZERO);
