@@ -6,6 +6,9 @@ pub use connect::{ConnectError, connect};
 pub use idempotency_core::*;
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
+/// The layer for HTTP services.
+#[cfg(feature = "tower")]
+pub use idempotency_tower as tower;
 
 /// The example in the repository's README compiles and runs.
 #[cfg(doctest)]

@@ -1,4 +1,16 @@
-//! The store, as the conformance suite sees it.
+//! The memory store, seen through the contract.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that panics has failed, and says where"
+)]
 
-#[cfg(test)]
+mod admin;
+mod capacity;
 mod conformance;
+mod contract;
+mod expiry;
+mod limits;
+mod model;
+mod races;
+mod support;
