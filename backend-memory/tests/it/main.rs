@@ -7,6 +7,7 @@
 
 mod admin;
 mod capacity;
+mod conformance;
 mod contract;
 mod expiry;
 mod limits;
