@@ -221,3 +221,33 @@ async fn only_the_methods_of_the_profile_are_concerned() {
         assert!(server.send(call).await.is_replay());
     }
 }
+
+/// A profile is data: header, rule, statuses and markers follow it.
+#[tokio::test]
+async fn another_profile_is_other_values() {
+    let runs = Runs::default();
+    let mut profile = Profile::ietf();
+    profile.key_header = http::HeaderName::from_static("x-key");
+    profile.key_rule.max_bytes = 8;
+    profile.statuses.mismatch = StatusCode::BAD_REQUEST;
+    profile.statuses.key_missing = StatusCode::PRECONDITION_REQUIRED;
+    profile.markers.replayed = None;
+    profile.markers.expires = None;
+    profile.retention = Some(idempotency_core::Retention::DEFAULT);
+    let app = answers(&runs).route_layer(layer().profile(profile).required());
+    let server = Server::start(app).await;
+    let call = || post("/orders").header("x-key", "12345678");
+    let first = server.send(call()).await;
+    let second = server.send(call()).await;
+    assert_eq!((second.status, &second.body), (first.status, &first.body));
+    for name in ["idempotent-replayed", "idempotency-expires"] {
+        assert!(!second.headers.contains_key(name));
+    }
+    let other = server.send(call().body("{}")).await;
+    assert_eq!((other.status.as_u16(), other.problem()), (400, "key-reused"));
+    let missing = server.send(post("/orders").key("k")).await;
+    assert_eq!((missing.status.as_u16(), missing.problem()), (428, "key-missing"));
+    let long = server.send(post("/orders").header("x-key", "123456789")).await;
+    assert_eq!((long.status.as_u16(), long.problem()), (400, "key-invalid"));
+    assert_eq!(runs.get(), 1);
+}
