@@ -4,7 +4,7 @@ mod hooks;
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -44,6 +44,8 @@ pub(crate) struct Subject {
     namespace: Namespace,
     clock: Option<ManualClock>,
     real: SystemClock,
+    /// Time that the harness let pass without waiting for it.
+    skipped: Mutex<Duration>,
     random: Mutex<fastrand::Rng>,
     effort: Effort,
     _guard: Option<Box<dyn std::any::Any + Send + Sync>>,
@@ -64,6 +66,7 @@ impl Subject {
             namespace: fixture.namespace,
             clock: fixture.clock,
             real: SystemClock::new(),
+            skipped: Mutex::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             effort,
             _guard: fixture.guard,
@@ -138,7 +141,10 @@ impl Subject {
 
     /// Time on the store's clock, since an origin of its own.
     pub(crate) fn now(&self) -> Duration {
-        self.clock.as_ref().map_or_else(|| self.real.monotonic(), Clock::monotonic)
+        match &self.clock {
+            Some(clock) => clock.monotonic(),
+            None => self.real.monotonic() + *self.skipped(),
+        }
     }
 
     /// Time since `start` on that clock.
@@ -147,13 +153,19 @@ impl Subject {
     }
 
     pub(crate) async fn elapse(&self, duration: Duration) {
-        match &self.clock {
-            Some(clock) => {
-                clock.advance(duration);
-                tokio::task::yield_now().await;
-            }
-            None => self.harness.elapse(duration).await,
+        if let Some(clock) = &self.clock {
+            clock.advance(duration);
+            tokio::task::yield_now().await;
+            return;
         }
+        let before = self.real.monotonic();
+        self.harness.elapse(duration).await;
+        let waited = self.real.monotonic().saturating_sub(before);
+        *self.skipped() += duration.saturating_sub(waited);
+    }
+
+    fn skipped(&self) -> MutexGuard<'_, Duration> {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How late a deadline may be noticed without fault.

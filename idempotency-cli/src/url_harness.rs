@@ -91,3 +91,24 @@ impl Harness for UrlHarness {
         Ok(Some(idempotency::connect(url.as_str()).await?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use idempotency_conformance::Suite;
+
+    use super::*;
+
+    /// Kind of fault: a missing server turns a suite green.
+    #[tokio::test]
+    async fn an_unreachable_server_fails_every_case_and_skips_none() {
+        let harness = UrlHarness {
+            url: StoreUrl::parse("redis://127.0.0.1/").unwrap(),
+            profile: Err("connect failed: connection refused".to_owned()),
+            clones: Mutex::default(),
+        };
+        let report = Suite::new(harness).select(|case| case.clause().id() < "C47").run().await;
+        assert_eq!((report.passed(), report.skipped()), (0, 0));
+        assert!(!report.is_green());
+        assert_eq!(report.store(), "unreachable");
+    }
+}

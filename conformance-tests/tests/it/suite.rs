@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use idempotency_conformance::{
-    CASES, Clause, Fixture, Harness, HarnessError, Hook, Outcome, Report, Suite,
+    CASES, Clause, Fixture, Harness, HarnessError, Hook, Outcome, Report, Suite, unique_namespace,
 };
-use idempotency_core::{Connected, State, StoreProfile, machine};
+use idempotency_core::{Connected, ManualClock, State, StoreProfile, machine};
 
 use crate::lab::{LabHarness, Rules, Steps};
 
@@ -184,6 +184,41 @@ async fn json_and_junit_tell_the_same_as_the_text() {
     let junit = report.to_junit();
     assert!(junit.contains("tests=\"4\""), "{junit}");
     assert_eq!(junit.matches("<failure").count(), report.failed(), "{junit}");
+}
+
+/// A clock that all cases share, moved through the harness: nothing is waited for either.
+struct Moved {
+    laboratory: LabHarness,
+    clock: ManualClock,
+}
+
+impl Harness for Moved {
+    type Store = Connected;
+
+    async fn fresh(&self) -> Result<Fixture<Connected>, HarnessError> {
+        let namespace = unique_namespace();
+        let store = self.laboratory.connect_with(&namespace, &self.clock);
+        Ok(Fixture::new(store, namespace))
+    }
+
+    fn profile(&self) -> StoreProfile {
+        self.laboratory.profile()
+    }
+
+    fn leaves_out(&self) -> &'static [Hook] {
+        Hook::ALL
+    }
+
+    async fn elapse(&self, duration: Duration) {
+        self.clock.advance(duration);
+    }
+}
+
+#[tokio::test]
+async fn a_harness_that_moves_a_clock_keeps_the_time_of_the_cases() {
+    let moved = Moved { laboratory: LabHarness::new(Rules::default()), clock: ManualClock::new() };
+    let report = Suite::new(moved).parallel(1).run().await;
+    assert!(report.is_green(), "{report}");
 }
 
 #[tokio::test]

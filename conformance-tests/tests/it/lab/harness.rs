@@ -35,6 +35,13 @@ impl LabHarness {
         }
     }
 
+    /// A store that decides by `clock`.
+    pub(crate) fn connect_with(&self, namespace: &Namespace, clock: &ManualClock) -> Connected {
+        let name = namespace.name().to_owned();
+        self.clocks.lock().unwrap().insert(name, clock.clone());
+        with_all_it_can(self.connect(namespace))
+    }
+
     fn connect(&self, namespace: &Namespace) -> LabStore {
         let mut clocks = self.clocks.lock().unwrap();
         let clock = clocks.entry(namespace.name().to_owned()).or_default();
