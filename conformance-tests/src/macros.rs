@@ -15,7 +15,7 @@
 /// #     async fn put_if(&self, _: &StorageKey, _: Option<Version>, _: bytes::Bytes, _: Timestamp)
 /// #         -> Result<bool, StoreError> { Ok(true) }
 /// #     async fn now(&self) -> Result<Timestamp, StoreError> { Ok(Timestamp::default()) }
-/// #     fn profile(&self) -> &StoreProfile { unimplemented!() }
+/// #     fn profile(&self) -> &StoreProfile { const P: &StoreProfile = &StoreProfile::new("mine"); P }
 /// # }
 /// struct MyHarness;
 ///
