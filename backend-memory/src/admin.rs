@@ -9,7 +9,11 @@ use idempotency_core::{
 };
 use tokio::task;
 
-use crate::{MemoryStore, records::Records, shard::Kept};
+use crate::{
+    MemoryStore,
+    records::{Prepared, Records},
+    shard::Kept,
+};
 
 /// Records are listed in the order of the keyed hash of their key. A page looks at one shard at a
 /// time and yields between two of them.
@@ -22,16 +26,14 @@ impl StoreAdmin for MemoryStore {
         let limit = query.limit.max(1);
         let mut shard = after.map_or(0, |hash| records.shard_of(hash));
         let mut found = Vec::new();
-        while let Some(mut more) = matching(records, shard, &query, after) {
-            let left = limit - found.len();
-            if more.len() > left {
-                more.truncate(left);
-                let last = more.last().map(|(hash, _)| *hash);
-                found.append(&mut more);
+        while let Some(more) = matching(records, shard, &query, after) {
+            found.extend(more);
+            if found.len() > limit {
+                found.truncate(limit);
+                let last = found.last().map(|(hash, _)| *hash);
                 let next = last.map(|hash| page_of(hash, records));
                 return Ok(list_page(found, next));
             }
-            found.append(&mut more);
             (shard, after) = (shard + 1, None);
             task::yield_now().await;
         }
@@ -51,7 +53,8 @@ impl StoreAdmin for MemoryStore {
             }
             Settlement::Failed | Settlement::NotStarted => None,
         };
-        self.apply(Operation::Settle, key, own, |record, now| {
+        let prepared = Prepared::with_bytes(own);
+        self.apply(Operation::Settle, key, prepared, |record, now| {
             machine::settle(record, seen, &settlement, now)
         })
     }
@@ -61,7 +64,9 @@ impl StoreAdmin for MemoryStore {
         key: &IdempotencyKey,
         seen: SeenClaim,
     ) -> Result<RemoveOutcome, StoreError> {
-        self.apply(Operation::Remove, key, None, |record, now| machine::remove(record, seen, now))
+        self.apply(Operation::Remove, key, Prepared::default(), |record, now| {
+            machine::remove(record, seen, now)
+        })
     }
 }
 

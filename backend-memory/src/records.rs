@@ -1,5 +1,6 @@
 use std::{
     hash::{BuildHasher, RandomState},
+    mem::MaybeUninit,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -14,7 +15,7 @@ use idempotency_core::{
 
 use crate::{
     config::MemoryStoreBuilder,
-    shard::{Kept, NEVER, Shard, Slot},
+    shard::{At, EmptyKept, Kept, NEVER, Room, Shard, Slot},
     sweeper::Sweeper,
 };
 
@@ -25,31 +26,63 @@ pub(crate) struct Records {
     shards: Box<[Cell]>,
     /// Keyed at random, so that nobody can choose keys that meet.
     hasher: RandomState,
-    held: AtomicUsize,
-    /// Where the next sweep begins, so that all shards have their turn.
-    sweep_from: AtomicUsize,
+    counters: Counters,
     pub(crate) capacity: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) profile: StoreProfile,
     pub(crate) sweeper: Sweeper,
 }
 
+/// What changes all the time, on a cache line of its own: the line beside it is read by everybody.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counters {
+    /// How many records there are.
+    held: AtomicUsize,
+    /// Where the next sweep begins, so that all shards have their turn.
+    sweep_from: AtomicUsize,
+}
+
 /// A shard on a cache line of its own.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Cell {
     shard: Mutex<Shard>,
     /// The shard's earliest registration, to be read without the lock; written under it.
     earliest: AtomicU64,
 }
 
+/// What a write needs, allocated before the lock is taken.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// The place of a new record.
+    pub(crate) empty: Option<EmptyKept>,
+    /// Bytes of the request that the decision has not seen: they are put into the record in the place
+    /// of the (empty) ones of the decision.
+    pub(crate) own: Option<Bytes>,
+}
+
+impl Prepared {
+    pub(crate) fn for_a_new_record() -> Self {
+        Self {
+            // written to, so that the system gives the page now and not under the lock
+            empty: Some(Box::new(MaybeUninit::zeroed())),
+            own: None,
+        }
+    }
+
+    pub(crate) fn with_bytes(own: Option<Bytes>) -> Self {
+        Self { empty: None, own }
+    }
+}
+
 /// What an operation on a full store gives when it needs a new record.
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
-/// A shard that grows or drops its stale registrations holds its lock for 10 ns a record or so: with
-/// this many records that stays far below a millisecond.
-const RECORDS_PER_SHARD: usize = 1_024;
+/// A shard that moves to larger room or drops its stale registrations holds its lock for 10 to 20 ns a
+/// record: with this many records that stays far below a millisecond.
+const RECORDS_PER_SHARD: usize = 4_096;
 const MAX_SHARDS: usize = 1 << 14;
 
 /// How many records are looked at under one lock: a few microseconds.
@@ -62,8 +95,7 @@ impl Records {
         Self {
             shards: (0..shards).map(|_| Cell::new()).collect(),
             hasher: RandomState::new(),
-            held: AtomicUsize::new(0),
-            sweep_from: AtomicUsize::new(0),
+            counters: Counters::default(),
             capacity: config.capacity,
             clock: config.clock,
             profile: config.profile,
@@ -72,42 +104,46 @@ impl Records {
     }
 
     pub(crate) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.counters.held.load(Ordering::Relaxed)
     }
 
     /// One atomic step: reads the record of `key`, lets `decide` decide, writes. The moment is read
     /// under the lock, so that a later decision on a key never has an earlier moment.
     ///
-    /// `own` are bytes of the request that `decide` has not seen: they are put into the record in the
-    /// place of the (empty) ones of the decision.
     pub(crate) fn apply<A>(
         &self,
         key: &IdempotencyKey,
-        own: &mut Option<Bytes>,
+        prepared: &mut Prepared,
         decide: impl FnOnce(Option<&Record>, Now) -> Result<Decision<A>, StoreError>,
     ) -> Result<Result<A, NoRoom>, StoreError> {
         let hash = self.hasher.hash_one(key);
         let cell = self.cell(hash);
         let mut shard = cell.lock();
         let now = self.clock.now();
-        let seen = shard.get(hash, key);
-        let is_new = seen.is_none();
-        let Decision { write, answer } = decide(seen, now.into())?;
-        let Write::Put(mut record) = write else {
-            return Ok(Ok(answer));
-        };
-        if is_new && !self.take_room() {
-            drop(shard);
-            return Ok(Err(NoRoom));
-        }
-        insert_own(&mut record, own.take());
-        let old = shard.put(hash, key, record, now);
+        let mut answered = Err(NoRoom);
+        let at = At { hash, key, now };
+        let Prepared { empty, own } = prepared;
+        let old = shard.update(at, empty, |seen| {
+            let Decision { write, answer } = decide(seen, now.into())?;
+            let Write::Put(mut record) = write else {
+                answered = Ok(answer);
+                return Ok(None);
+            };
+            if seen.is_none() && !self.take_room() {
+                return Ok(None);
+            }
+            insert_own(&mut record, own.take());
+            answered = Ok(answer);
+            Ok(Some(record))
+        })?;
         if let Some(earliest) = cell.note_earliest(&shard) {
             self.sweeper.wake_before(earliest);
         }
+        let wanted = shard.wanted_room();
         drop(shard);
         drop(old);
-        Ok(Ok(answer))
+        cell.make_room(wanted);
+        Ok(answered)
     }
 
     pub(crate) fn lookup(&self, key: &IdempotencyKey) -> Option<Record> {
@@ -122,7 +158,7 @@ impl Records {
         let mut report = SweepReport::default();
         let mut left = limit;
         let now = self.clock.now();
-        let from = self.sweep_from.load(Ordering::Relaxed);
+        let from = self.counters.sweep_from.load(Ordering::Relaxed);
         let (before, after) = self.shards.split_at(from.min(self.shards.len()));
         for (index, cell) in (0..).zip(after.iter().chain(before)) {
             while left > 0 && cell.is_due(now) {
@@ -130,7 +166,7 @@ impl Records {
             }
             if left == 0 {
                 let next = (from + index) % self.shards.len();
-                self.sweep_from.store(next, Ordering::Relaxed);
+                self.counters.sweep_from.store(next, Ordering::Relaxed);
                 report.more = self.earliest() < now;
                 break;
             }
@@ -147,8 +183,11 @@ impl Records {
         let mut shard = cell.lock();
         let looked_at = shard.take_expired(self.clock.now(), limit, &mut gone);
         cell.note_earliest(&shard);
+        let wanted = shard.wanted_room();
         drop(shard);
-        self.held.fetch_sub(gone.len(), Ordering::Relaxed);
+        cell.make_room(wanted);
+        let held = &self.counters.held;
+        held.fetch_sub(gone.len(), Ordering::Relaxed);
         let unsettled = |slot: &&Slot| machine::is_unsettled(&slot.kept.record);
         report.abandoned += gone.iter().filter(unsettled).count() as u64;
         report.removed += gone.len() as u64;
@@ -192,7 +231,8 @@ impl Records {
 
     fn take_room(&self) -> bool {
         let one_more = |held: usize| (held < self.capacity).then_some(held + 1);
-        let taken = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let held = &self.counters.held;
+        let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.is_ok()
     }
 }
@@ -212,6 +252,18 @@ impl Cell {
     /// A panic under the lock leaves a record that is whole: there is no half of a write.
     fn lock(&self) -> MutexGuard<'_, Shard> {
         self.shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the shard room for `wanted` records. What is allocated and freed for that, is while the
+    /// lock is not held.
+    fn make_room(&self, wanted: Option<usize>) {
+        if let Some(records) = wanted {
+            let room = Room::new(records);
+            let mut shard = self.lock();
+            let left = if shard.wanted_room().is_some() { shard.move_into(room) } else { room };
+            drop(shard);
+            drop(left);
+        }
     }
 
     /// Shows the shard's earliest registration to who has no lock. Answers it if it has changed.

@@ -1,4 +1,4 @@
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, mem::MaybeUninit};
 
 use hashbrown::HashTable;
 use idempotency_core::{IdempotencyKey, Record, Timestamp, machine};
@@ -16,10 +16,12 @@ pub(crate) struct Shard {
     stale: usize,
 }
 
-/// With the hash beside the pointer a table grows without touching the records.
+/// A record with its key, and what a table that grows, or registrations that are checked, have to
+/// know of it: neither touches the record.
 #[derive(Debug)]
 pub(crate) struct Slot {
     hash: u64,
+    registered: Timestamp,
     pub(crate) kept: Box<Kept>,
 }
 
@@ -28,7 +30,17 @@ pub(crate) struct Slot {
 pub(crate) struct Kept {
     pub(crate) key: IdempotencyKey,
     pub(crate) record: Record,
-    registered: Timestamp,
+}
+
+/// A place for a record that is not there yet, allocated before the lock is taken.
+pub(crate) type EmptyKept = Box<MaybeUninit<Kept>>;
+
+/// Which record, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    pub(crate) hash: u64,
+    pub(crate) key: &'a IdempotencyKey,
+    pub(crate) now: Timestamp,
 }
 
 /// A registration. It names its record by hash and moment, so it keeps no key alive. Two records
@@ -46,35 +58,44 @@ impl Shard {
             .map(|slot| &slot.kept.record)
     }
 
-    /// Puts `record` in the place of what is there, and gives that back to be dropped elsewhere.
-    pub(crate) fn put(
+    /// Puts what `decide` makes of the record, or of its absence, in its place. Gives back what was
+    /// there, to be dropped elsewhere. A new record goes to the `empty` place if one is given.
+    pub(crate) fn update<E>(
         &mut self,
-        hash: u64,
-        key: &IdempotencyKey,
-        record: Record,
-        now: Timestamp,
-    ) -> Option<Record> {
+        at: At<'_>,
+        empty: &mut Option<EmptyKept>,
+        decide: impl FnOnce(Option<&Record>) -> Result<Option<Record>, E>,
+    ) -> Result<Option<Record>, E> {
+        let At { hash, key, .. } = at;
         let same_key = |slot: &Slot| slot.hash == hash && slot.kept.key == *key;
         let Some(slot) = self.records.find_mut(hash, same_key) else {
-            self.insert(hash, key.clone(), record, now);
-            return None;
+            if let Some(record) = decide(None)? {
+                self.insert(at, empty.take(), record);
+            }
+            return Ok(None);
+        };
+        let Some(record) = decide(Some(&slot.kept.record))? else {
+            return Ok(None);
         };
         let at = record.expires_at;
         let old = std::mem::replace(&mut slot.kept.record, record);
-        if at < slot.kept.registered {
-            slot.kept.registered = at;
+        if at < slot.registered {
+            slot.registered = at;
             self.due.push(Reverse(Due { at, hash }));
             self.stale += 1;
             self.drop_stale();
         }
-        Some(old)
+        Ok(Some(old))
     }
 
-    fn insert(&mut self, hash: u64, key: IdempotencyKey, record: Record, now: Timestamp) {
+    fn insert(&mut self, at: At<'_>, empty: Option<EmptyKept>, record: Record) {
+        let At { hash, key, now } = at;
         // a completion may come at once: then the record ends this early
         let at = now.after(record.retention.get()).min(record.expires_at);
-        let kept = Box::new(Kept { key, record, registered: at });
-        self.records.insert_unique(hash, Slot { hash, kept }, |slot| slot.hash);
+        let key = key.clone();
+        let empty = empty.unwrap_or_else(Box::new_uninit);
+        let slot = Slot { hash, registered: at, kept: Box::write(empty, Kept { key, record }) };
+        self.records.insert_unique(hash, slot, |slot| slot.hash);
         self.due.push(Reverse(Due { at, hash }));
     }
 
@@ -93,7 +114,7 @@ impl Shard {
         {
             looked_at += 1;
             self.due.pop();
-            let named = |slot: &Slot| slot.hash == due.hash && slot.kept.registered == due.at;
+            let named = |slot: &Slot| slot.hash == due.hash && slot.registered == due.at;
             let Ok(mut found) = self.records.find_entry(due.hash, named) else {
                 self.stale = self.stale.saturating_sub(1);
                 continue;
@@ -101,14 +122,13 @@ impl Shard {
             if machine::is_expired(&found.get().kept.record, now.into()) {
                 gone.push(found.remove().0);
             } else {
-                let kept = &mut found.get_mut().kept;
-                kept.registered = kept.record.expires_at;
-                let (at, hash) = (kept.registered, due.hash);
+                let slot = found.get_mut();
+                let (at, hash) = (slot.kept.record.expires_at, due.hash);
+                slot.registered = at;
                 self.due.push(Reverse(Due { at, hash }));
             }
         }
         self.drop_stale();
-        self.shrink();
         looked_at
     }
 
@@ -127,23 +147,57 @@ impl Shard {
         if self.stale * 2 > self.due.len() {
             let records = &self.records;
             self.due.retain(|Reverse(due)| {
-                let named = |slot: &Slot| slot.hash == due.hash && slot.kept.registered == due.at;
+                let named = |slot: &Slot| slot.hash == due.hash && slot.registered == due.at;
                 records.find(due.hash, named).is_some()
             });
             self.stale = 0;
         }
     }
 
-    /// Gives memory back when most of it is empty.
-    fn shrink(&mut self) {
-        let len = self.records.len();
-        if self.records.capacity() > len * 4 {
-            self.records.shrink_to(len * 2, |slot| slot.hash);
+    /// How many records there should be room for, when the room there is gets tight or is mostly empty.
+    pub(crate) fn wanted_room(&self) -> Option<usize> {
+        let (len, room) = (self.records.len(), self.records.capacity());
+        if room > len * 4 {
+            Some(len * 2)
+        } else if room >= GROWS_BY_ITSELF && len > room - room / 8 {
+            Some(room * 2)
+        } else {
+            None
         }
-        let len = self.due.len();
-        if self.due.capacity() > len * 4 {
-            self.due.shrink_to(len * 2);
+    }
+
+    /// Moves everything into `room`, and gives back the room there was. Allocates nothing, unless the
+    /// records have become more than fit.
+    pub(crate) fn move_into(&mut self, mut room: Room) -> Room {
+        if self.records.len() <= room.records.capacity() {
+            for slot in self.records.drain() {
+                room.records.insert_unique(slot.hash, slot, |slot| slot.hash);
+            }
+            std::mem::swap(&mut self.records, &mut room.records);
+            let mut due = std::mem::take(&mut self.due).into_vec();
+            room.due.append(&mut due);
+            self.due = std::mem::replace(&mut room.due, due).into();
         }
+        room
+    }
+}
+
+/// Below this a table is so small that it may grow under the lock.
+const GROWS_BY_ITSELF: usize = 14;
+
+/// Empty room for the records of a shard. An allocator may be busy for a millisecond with what was
+/// freed before, so memory is allocated and freed while no lock is held.
+#[derive(Debug)]
+pub(crate) struct Room {
+    records: HashTable<Slot>,
+    due: Vec<Reverse<Due>>,
+}
+
+impl Room {
+    pub(crate) fn new(records: usize) -> Self {
+        let records = HashTable::with_capacity(records);
+        let due = Vec::with_capacity(records.capacity());
+        Self { records, due }
     }
 }
 

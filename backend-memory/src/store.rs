@@ -9,7 +9,10 @@ use idempotency_core::{
     machine::{self, Decision, Now},
 };
 
-use crate::{MemoryStoreBuilder, records::Records};
+use crate::{
+    MemoryStoreBuilder,
+    records::{Prepared, Records},
+};
 
 /// A store in the memory of this process. Clones share their records; nobody else does.
 ///
@@ -74,11 +77,11 @@ impl MemoryStore {
         &self,
         operation: Operation,
         key: &IdempotencyKey,
-        mut own: Option<Bytes>,
+        mut prepared: Prepared,
         decide: impl Fn(Option<&Record>, Now) -> Result<Decision<A>, StoreError>,
     ) -> Result<A, StoreError> {
         for _ in 0..ROUNDS_FOR_ROOM {
-            if let Ok(answer) = self.records.apply(key, &mut own, &decide)? {
+            if let Ok(answer) = self.records.apply(key, &mut prepared, &decide)? {
                 let sweeper = &self.records.sweeper;
                 if !sweeper.ensure_running(&self.records) {
                     let _ = self.records.sweep(SWEEP_WITHOUT_RUNTIME);
@@ -98,11 +101,11 @@ impl MemoryStore {
         &self,
         operation: Operation,
         key: &IdempotencyKey,
-        mut own: Option<Bytes>,
+        mut prepared: Prepared,
         decide: impl FnOnce(Option<&Record>, Now) -> Decision<A>,
     ) -> Result<A, StoreError> {
         let decide = |record: Option<&Record>, now: Now| Ok(decide(record, now));
-        let applied = self.records.apply(key, &mut own, decide)?;
+        let applied = self.records.apply(key, &mut prepared, decide)?;
         applied.map_err(|_| self.full(operation))
     }
 
@@ -135,7 +138,8 @@ impl fmt::Debug for MemoryStore {
 #[async_trait]
 impl IdempotencyStore for MemoryStore {
     async fn claim(&self, request: ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
-        self.apply_with_room(Operation::Claim, request.key, None, |record, now| {
+        let prepared = Prepared::for_a_new_record();
+        self.apply_with_room(Operation::Claim, request.key, prepared, |record, now| {
             machine::claim(record, &request, now)
         })
     }
@@ -147,8 +151,9 @@ impl IdempotencyStore for MemoryStore {
         self.profile().check_response(&request.response)?;
         // copied before the lock is taken; no decision depends on the bytes
         let own = Bytes::copy_from_slice(&request.response);
+        let prepared = Prepared::with_bytes(Some(own));
         request.response = Bytes::new();
-        self.apply_with_room(Operation::Complete, request.key, Some(own), |record, now| {
+        self.apply_with_room(Operation::Complete, request.key, prepared, |record, now| {
             Ok(machine::complete(record, &request, now))
         })
     }
@@ -156,14 +161,16 @@ impl IdempotencyStore for MemoryStore {
     async fn renew(&self, mut request: RenewRequest<'_>) -> Result<RenewOutcome, StoreError> {
         self.profile().check_checkpoint(request.checkpoint.as_ref())?;
         let own = request.checkpoint.as_deref().map(Bytes::copy_from_slice);
+        let prepared = Prepared::with_bytes(own);
         request.checkpoint = request.checkpoint.map(|_| Bytes::new());
-        self.apply(Operation::Renew, request.key, own, |record, now| {
+        self.apply(Operation::Renew, request.key, prepared, |record, now| {
             machine::renew(record, &request, now)
         })
     }
 
     async fn release(&self, request: ReleaseRequest<'_>) -> Result<ReleaseOutcome, StoreError> {
-        self.apply(Operation::Release, request.key, None, |record, now| {
+        let prepared = Prepared::default();
+        self.apply(Operation::Release, request.key, prepared, |record, now| {
             machine::release(record, &request, now)
         })
     }

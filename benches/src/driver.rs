@@ -45,9 +45,15 @@ pub(crate) struct Latencies {
     pub(crate) cpu: Histogram<u64>,
 }
 
+/// A minute: no call here takes that long.
+const LONGEST_NANOS: u64 = 60_000_000_000;
+
 impl Latencies {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self { wall: Histogram::new(3)?, cpu: Histogram::new(3)? })
+        Ok(Self {
+            wall: Histogram::new_with_bounds(1, LONGEST_NANOS, 3)?,
+            cpu: Histogram::new_with_bounds(1, LONGEST_NANOS, 3)?,
+        })
     }
 
     pub(crate) fn record<T>(&mut self, call: impl FnOnce() -> T) -> T {

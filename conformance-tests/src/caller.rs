@@ -1,6 +1,6 @@
 //! Somebody who uses a store: one key, one token, and what it asks for.
 
-use std::{num::NonZeroU64, sync::Arc, time::Duration};
+use std::{future::Future, num::NonZeroU64, panic::Location, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use idempotency_core::{
@@ -149,90 +149,144 @@ impl Caller {
 
     // the operations of a store that answers
 
-    pub(crate) async fn claim(&self) -> Verdict<ClaimOutcome> {
-        let answer = self.try_claim().await?;
-        answer.map_err(|error| Halt::error("claim", &error))
+    #[track_caller]
+    pub(crate) fn claim(&self) -> impl Future<Output = Verdict<ClaimOutcome>> + Send {
+        found_at(Location::caller(), async move {
+            let answer = self.try_claim().await?;
+            answer.map_err(|error| Halt::error("claim", &error))
+        })
     }
 
-    pub(crate) async fn complete(&self, response: impl Into<Bytes>) -> Verdict<FinishOutcome> {
-        let answer = self.try_complete(response).await?;
-        answer.map_err(|error| Halt::error("complete", &error))
+    #[track_caller]
+    pub(crate) fn complete(
+        &self,
+        response: impl Into<Bytes> + Send,
+    ) -> impl Future<Output = Verdict<FinishOutcome>> + Send {
+        let response = response.into();
+        found_at(Location::caller(), async move {
+            let answer = self.try_complete(response).await?;
+            answer.map_err(|error| Halt::error("complete", &error))
+        })
     }
 
-    pub(crate) async fn renew(&self, renewal: Renewal) -> Verdict<RenewOutcome> {
-        let answer = self.try_renew(renewal).await?;
-        answer.map_err(|error| Halt::error("renew", &error))
+    #[track_caller]
+    pub(crate) fn renew(
+        &self,
+        renewal: Renewal,
+    ) -> impl Future<Output = Verdict<RenewOutcome>> + Send {
+        found_at(Location::caller(), async move {
+            let answer = self.try_renew(renewal).await?;
+            answer.map_err(|error| Halt::error("renew", &error))
+        })
     }
 
-    pub(crate) async fn release(&self, release: Release) -> Verdict<ReleaseOutcome> {
-        let answer = self.try_release(release).await;
-        answer.map_err(|error| Halt::error("release", &error))
+    #[track_caller]
+    pub(crate) fn release(
+        &self,
+        release: Release,
+    ) -> impl Future<Output = Verdict<ReleaseOutcome>> + Send {
+        found_at(Location::caller(), async move {
+            let answer = self.try_release(release).await;
+            answer.map_err(|error| Halt::error("release", &error))
+        })
     }
 
     // claims whose answer is known
 
     /// Claims and holds from now on.
-    pub(crate) async fn acquire(self) -> Verdict<Self> {
-        let attempt = self.acquired().await?.attempt;
-        Ok(self.in_attempt(attempt))
+    #[track_caller]
+    pub(crate) fn acquire(self) -> impl Future<Output = Verdict<Self>> + Send {
+        found_at(Location::caller(), async move {
+            let attempt = self.acquired().await?.attempt;
+            Ok(self.in_attempt(attempt))
+        })
     }
 
-    pub(crate) async fn acquired(&self) -> Verdict<Acquired> {
-        match self.claim().await? {
-            ClaimOutcome::Acquired(acquired) => Ok(acquired),
-            other => Err(unexpected("Acquired", &other)),
-        }
+    #[track_caller]
+    pub(crate) fn acquired(&self) -> impl Future<Output = Verdict<Acquired>> + Send {
+        found_at(Location::caller(), async move {
+            match self.claim().await? {
+                ClaimOutcome::Acquired(acquired) => Ok(acquired),
+                other => Err(unexpected("Acquired", &other)),
+            }
+        })
     }
 
-    pub(crate) async fn replayed(&self) -> Verdict<Replay> {
-        match self.claim().await? {
-            ClaimOutcome::Replay(replay) => Ok(replay),
-            other => Err(unexpected("Replay", &other)),
-        }
+    #[track_caller]
+    pub(crate) fn replayed(&self) -> impl Future<Output = Verdict<Replay>> + Send {
+        found_at(Location::caller(), async move {
+            match self.claim().await? {
+                ClaimOutcome::Replay(replay) => Ok(replay),
+                other => Err(unexpected("Replay", &other)),
+            }
+        })
     }
 
-    pub(crate) async fn in_progress(&self) -> Verdict<Running> {
-        match self.claim().await? {
-            ClaimOutcome::InProgress(running) => Ok(running),
-            other => Err(unexpected("InProgress", &other)),
-        }
+    #[track_caller]
+    pub(crate) fn in_progress(&self) -> impl Future<Output = Verdict<Running>> + Send {
+        found_at(Location::caller(), async move {
+            match self.claim().await? {
+                ClaimOutcome::InProgress(running) => Ok(running),
+                other => Err(unexpected("InProgress", &other)),
+            }
+        })
     }
 
-    pub(crate) async fn abandoned(&self) -> Verdict<Abandoned> {
-        match self.claim().await? {
-            ClaimOutcome::Abandoned(abandoned) => Ok(abandoned),
-            other => Err(unexpected("Abandoned", &other)),
-        }
+    #[track_caller]
+    pub(crate) fn abandoned(&self) -> impl Future<Output = Verdict<Abandoned>> + Send {
+        found_at(Location::caller(), async move {
+            match self.claim().await? {
+                ClaimOutcome::Abandoned(abandoned) => Ok(abandoned),
+                other => Err(unexpected("Abandoned", &other)),
+            }
+        })
     }
 
     /// Fails unless the answer is Mismatch; gives the stored version.
-    pub(crate) async fn mismatched(&self) -> Verdict<u8> {
-        match self.claim().await? {
-            ClaimOutcome::Mismatch(mismatch) => Ok(mismatch.stored_version),
-            other => Err(unexpected("Mismatch", &other)),
-        }
+    #[track_caller]
+    pub(crate) fn mismatched(&self) -> impl Future<Output = Verdict<u8>> + Send {
+        found_at(Location::caller(), async move {
+            match self.claim().await? {
+                ClaimOutcome::Mismatch(mismatch) => Ok(mismatch.stored_version),
+                other => Err(unexpected("Mismatch", &other)),
+            }
+        })
     }
 
     /// Fails unless the claim is refused because its token was given back before.
-    pub(crate) async fn spent(&self) -> Verdict {
-        use idempotency_core::ErrorKind::TokenSpent;
-        match self.try_claim().await? {
-            Err(error) if error.kind() == TokenSpent => Ok(()),
-            answer => Err(Halt::fail(
-                "the claim of a spent token",
-                "the error TokenSpent",
-                format!("{answer:?}"),
-            )),
-        }
+    #[track_caller]
+    pub(crate) fn spent(&self) -> impl Future<Output = Verdict> + Send {
+        found_at(Location::caller(), async move {
+            use idempotency_core::ErrorKind::TokenSpent;
+            match self.try_claim().await? {
+                Err(error) if error.kind() == TokenSpent => Ok(()),
+                answer => Err(Halt::fail(
+                    "the claim of a spent token",
+                    "the error TokenSpent",
+                    format!("{answer:?}"),
+                )),
+            }
+        })
     }
 
     /// Renews for a long time and fails unless it is held.
-    pub(crate) async fn held(&self, renewal: Renewal) -> Verdict<Duration> {
-        match self.renew(renewal).await? {
-            RenewOutcome::Held { lease_remaining } => Ok(lease_remaining),
-            RenewOutcome::Lost => Err(Halt::fail("renew", "Held", "Lost")),
-        }
+    #[track_caller]
+    pub(crate) fn held(&self, renewal: Renewal) -> impl Future<Output = Verdict<Duration>> + Send {
+        found_at(Location::caller(), async move {
+            match self.renew(renewal).await? {
+                RenewOutcome::Held { lease_remaining } => Ok(lease_remaining),
+                RenewOutcome::Lost => Err(Halt::fail("renew", "Held", "Lost")),
+            }
+        })
     }
+}
+
+/// Whatever `work` fails with was found at `at`: in the case, not here.
+async fn found_at<T>(
+    at: &'static Location<'static>,
+    work: impl Future<Output = Verdict<T>> + Send,
+) -> Verdict<T> {
+    work.await.map_err(|halt| halt.at(at))
 }
 
 fn unexpected(expected: &str, got: &ClaimOutcome) -> Halt {

@@ -60,6 +60,14 @@ pub(crate) enum Halt {
 pub(crate) type Verdict<T = ()> = Result<T, Halt>;
 
 impl Halt {
+    /// The same, found at the place in a case that led to it.
+    pub(crate) fn at(self, at: &'static Location<'static>) -> Self {
+        match self {
+            Self::Fail(failure) => Self::Fail(Failure { at, ..failure }),
+            skip @ Self::Skip(_) => skip,
+        }
+    }
+
     #[track_caller]
     pub(crate) fn fail(
         what: impl Into<String>,

@@ -34,7 +34,8 @@ pub trait Harness: Send + Sync + 'static {
     }
 
     /// Lets time pass on the store's clock; sleeps unless overridden. A fixture with a
-    /// [`ManualClock`] does not come here.
+    /// [`ManualClock`] does not come here. Where all cases share the clock that this moves, run them
+    /// one at a time: [`Suite::parallel`](crate::Suite::parallel).
     fn elapse(&self, duration: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(duration)
     }

@@ -3,6 +3,7 @@
 mod answer;
 mod caller;
 mod case;
+mod cases;
 mod clause;
 mod erased;
 mod failure;
@@ -18,9 +19,10 @@ mod script;
 mod subject;
 mod suite;
 
+pub use cases::{CASES, Case};
 pub use clause::{Clause, UnknownClause};
 pub use harness::{Fixture, Harness, HarnessError, Hook, RawRecord, Written, unique_namespace};
-pub use list::{CASES, Case};
+
 pub use proxy::{Fault, FaultProxy};
 pub use report::{CaseReport, Outcome, Report};
 #[doc(hidden)]

@@ -1,8 +1,4 @@
-//! The one list of cases, and what is made of it.
-
-use std::{fmt, future::Future, pin::Pin};
-
-use crate::{clause::Clause, failure::Verdict, subject::Subject};
+//! The one list of cases.
 
 /// THE list: module, case, and the clause that the case shows. The tests, the runner, the listing
 /// and the table of mutants are made of it. Calls `$callback` with it.
@@ -213,14 +209,18 @@ macro_rules! __for_each_case {
             what_concurrent_workers_saw_has_an_order: C60,
             what_workers_saw_through_two_connections_has_an_order: C60,
         }
-        executor {
+        tokens {
             every_attempt_has_a_token_of_its_own: C47,
             tokens_do_not_follow_from_the_request: C47,
             a_repeated_try_has_the_same_token: C47,
             a_token_that_was_given_back_is_never_used_again: C47,
+        }
+        deadline {
             a_lease_that_is_nearly_over_is_renewed_before_work_starts: C61,
             work_does_not_start_under_a_claim_that_is_lost: C61,
             the_work_is_told_no_later_than_its_lease_ends: C61,
+        }
+        heartbeat {
             at_most_one_renewal_is_on_its_way: C62,
             no_renewal_is_beside_a_completion: C62,
             no_renewal_is_beside_a_release: C62,
@@ -235,78 +235,4 @@ macro_rules! __for_each_case {
             nothing_runs_while_nobody_can_tell: C63,
         }
     } };
-}
-
-type Running<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
-
-/// One case of the suite.
-#[derive(Clone, Copy)]
-pub struct Case {
-    name: &'static str,
-    clause: Clause,
-    run: for<'a> fn(&'a Subject) -> Running<'a>,
-}
-
-impl Case {
-    /// `module::what_must_be_so`
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The clause that it shows.
-    pub const fn clause(&self) -> Clause {
-        self.clause
-    }
-
-    pub(crate) fn run<'a>(&self, subject: &'a Subject) -> Running<'a> {
-        (self.run)(subject)
-    }
-
-    /// Whether `filter` is part of its name or of its clause's id.
-    pub fn matches(&self, filter: &str) -> bool {
-        self.name.contains(filter) || self.clause.id().eq_ignore_ascii_case(filter)
-    }
-}
-
-impl fmt::Debug for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.clause, self.name)
-    }
-}
-
-macro_rules! listing {
-    ({} $($module:ident { $($case:ident: $clause:ident,)* })*) => {
-        /// Every case, in the order of the list.
-        pub const CASES: &[Case] = &[$($(
-            Case {
-                name: concat!(stringify!($module), "::", stringify!($case)),
-                clause: Clause::$clause,
-                run: |subject| Box::pin(crate::case::$module::$case(subject)),
-            },
-        )*)*];
-    };
-}
-
-__for_each_case! { listing {} }
-
-/// A clause without a case does not compile.
-#[expect(clippy::indexing_slicing, reason = "const, and within the length")]
-const _: () = {
-    let mut clause = 0;
-    while clause < Clause::ALL.len() {
-        assert!(is_shown(Clause::ALL[clause]), "a clause of the contract has no case");
-        clause += 1;
-    }
-};
-
-#[expect(clippy::indexing_slicing, reason = "const, and within the length")]
-const fn is_shown(clause: Clause) -> bool {
-    let mut case = 0;
-    while case < CASES.len() {
-        if CASES[case].clause as usize == clause as usize {
-            return true;
-        }
-        case += 1;
-    }
-    false
 }

@@ -1,7 +1,8 @@
 /// Makes a `#[test]` of every case, against the harness that the expression gives.
 ///
 /// The tests are named after the cases, in modules named after their subject: `cargo test takeover`
-/// runs those about take-over. The expression is evaluated once a test.
+/// runs those about take-over. The expression is evaluated once a test. Call it in a module that has no
+/// modules of these names.
 ///
 /// ```
 /// # mod example {
@@ -14,7 +15,7 @@
 /// #     async fn put_if(&self, _: &StorageKey, _: Option<Version>, _: bytes::Bytes, _: Timestamp)
 /// #         -> Result<bool, StoreError> { Ok(true) }
 /// #     async fn now(&self) -> Result<Timestamp, StoreError> { Ok(Timestamp::default()) }
-/// #     fn profile(&self) -> &StoreProfile { unimplemented!() }
+/// #     fn profile(&self) -> &StoreProfile { const P: &StoreProfile = &StoreProfile::new("mine"); P }
 /// # }
 /// struct MyHarness;
 ///

@@ -1,21 +1,22 @@
 //! What a case works with: a fresh store, the time on its clock, and callers.
 
+mod hooks;
+
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use idempotency_core::{
     ClaimOutcome, ClaimToken, Clock, Connected, IdempotencyKey, IdempotencyStore, Lease,
-    ManualClock, Namespace, Record, Retention, StoreProfile, Sweep, SystemClock, Watch,
+    ManualClock, Namespace, Record, Retention, StoreProfile, SystemClock,
 };
 
 use crate::{
     caller::Caller,
     erased::ErasedHarness,
     failure::{Halt, Verdict},
-    harness::{Hook, RawRecord, Written},
 };
 
 /// Longer than any run: what lasts this long is live to its end.
@@ -43,6 +44,8 @@ pub(crate) struct Subject {
     namespace: Namespace,
     clock: Option<ManualClock>,
     real: SystemClock,
+    /// Time that the harness let pass without waiting for it.
+    skipped: Mutex<Duration>,
     random: Mutex<fastrand::Rng>,
     effort: Effort,
     _guard: Option<Box<dyn std::any::Any + Send + Sync>>,
@@ -63,6 +66,7 @@ impl Subject {
             namespace: fixture.namespace,
             clock: fixture.clock,
             real: SystemClock::new(),
+            skipped: Mutex::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             effort,
             _guard: fixture.guard,
@@ -137,7 +141,10 @@ impl Subject {
 
     /// Time on the store's clock, since an origin of its own.
     pub(crate) fn now(&self) -> Duration {
-        self.clock.as_ref().map_or_else(|| self.real.monotonic(), Clock::monotonic)
+        match &self.clock {
+            Some(clock) => clock.monotonic(),
+            None => self.real.monotonic() + *self.skipped(),
+        }
     }
 
     /// Time since `start` on that clock.
@@ -146,13 +153,19 @@ impl Subject {
     }
 
     pub(crate) async fn elapse(&self, duration: Duration) {
-        match &self.clock {
-            Some(clock) => {
-                clock.advance(duration);
-                tokio::task::yield_now().await;
-            }
-            None => self.harness.elapse(duration).await,
+        if let Some(clock) = &self.clock {
+            clock.advance(duration);
+            tokio::task::yield_now().await;
+            return;
         }
+        let before = self.real.monotonic();
+        self.harness.elapse(duration).await;
+        let waited = self.real.monotonic().saturating_sub(before);
+        *self.skipped() += duration.saturating_sub(waited);
+    }
+
+    fn skipped(&self) -> MutexGuard<'_, Duration> {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How late a deadline may be noticed without fault.
@@ -231,59 +244,6 @@ impl Subject {
             Ok(record.is_none().then_some(()))
         })
         .await
-    }
-
-    // what only some stores and harnesses have
-
-    fn needs(&self, hook: Hook) -> Halt {
-        let method = hook.method();
-        if self.harness.leaves_out().contains(&hook) {
-            return Halt::Skip(format!("the harness leaves out {method}"));
-        }
-        let advice = format!("{method}, or Hook::{hook:?} in Harness::leaves_out");
-        Halt::fail("what this case needs", advice, "neither")
-    }
-
-    /// A store of the same records through another connection.
-    pub(crate) async fn second(&self) -> Verdict<Arc<dyn IdempotencyStore>> {
-        let connected = self.harness.connect_again(&self.namespace).await;
-        let connected = connected.map_err(|e| Halt::harness("a second connection", &e))?;
-        connected
-            .map(|connected| connected.store())
-            .ok_or_else(|| self.needs(Hook::SecondConnection))
-    }
-
-    pub(crate) async fn write_raw(&self, key: &IdempotencyKey, raw: RawRecord<'_>) -> Verdict {
-        let written = self.harness.write_raw(&self.namespace, key, raw).await;
-        match written.map_err(|error| Halt::harness("a raw write", &error))? {
-            Some(Written::Done) => Ok(()),
-            Some(Written::Impossible) => {
-                Err(Halt::Skip(format!("nobody can put {raw:?} into this store")))
-            }
-            None => Err(self.needs(Hook::RawWrite)),
-        }
-    }
-
-    /// The server's address.
-    pub(crate) fn server(&self) -> Verdict<std::net::SocketAddr> {
-        self.harness.server().ok_or_else(|| self.needs(Hook::Server))
-    }
-
-    pub(crate) async fn through(
-        &self,
-        address: std::net::SocketAddr,
-    ) -> Verdict<Arc<dyn IdempotencyStore>> {
-        let connected = self.harness.connect_through(address, &self.namespace).await;
-        let connected = connected.map_err(|e| Halt::harness("a proxied connection", &e))?;
-        connected.map(|connected| connected.store()).ok_or_else(|| self.needs(Hook::Server))
-    }
-
-    pub(crate) fn sweep(&self) -> Verdict<Arc<dyn Sweep>> {
-        self.connected.sweep().ok_or_else(|| Halt::Skip("the store has no Sweep".to_owned()))
-    }
-
-    pub(crate) fn watch(&self) -> Verdict<Arc<dyn Watch>> {
-        self.connected.watch().ok_or_else(|| Halt::Skip("the store has no Watch".to_owned()))
     }
 }
 

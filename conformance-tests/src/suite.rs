@@ -4,10 +4,10 @@ use futures_util::{StreamExt, stream};
 use idempotency_core::{Clock, SystemClock};
 
 use crate::{
+    cases::{CASES, Case},
     erased::ErasedHarness,
     failure::{Halt, Verdict},
     harness::Harness,
-    list::{CASES, Case},
     progress::Progress,
     report::{CaseReport, Outcome, Report},
     subject::{Effort, Subject},
@@ -92,16 +92,19 @@ impl Suite {
     pub async fn run(&self) -> Report {
         let cases: Vec<_> = CASES
             .iter()
-            .filter(|case| case.matches(&self.filter) && (self.selected)(case))
+            .enumerate()
+            .filter(|(_, case)| case.matches(&self.filter) && (self.selected)(case))
             .collect();
         let progress = Progress::of(cases.len(), self.progress);
-        let reports = stream::iter(cases).map(|case| async {
+        let reports = stream::iter(cases).map(|(place, case)| async move {
             let report = self.run_case(*case).await;
-            progress.ended(&report);
-            report
+            (place, report)
         });
-        // in the order of the list, whichever ends first
-        let cases = reports.buffered(self.parallel).collect().await;
+        let reports = reports.buffer_unordered(self.parallel);
+        let mut cases: Vec<_> =
+            reports.inspect(|(_, report)| progress.ended(report)).collect().await;
+        cases.sort_by_key(|(place, _)| *place);
+        let cases = cases.into_iter().map(|(_, report)| report).collect();
         Report { store: self.harness.profile().name.to_owned(), seed: self.seed, cases }
     }
 

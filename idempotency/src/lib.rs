@@ -8,6 +8,9 @@ pub use idempotency_core::*;
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "redis")]
 pub use idempotency_redis::{RedisStore, RedisStoreBuilder, redis};
+/// The layer for HTTP services.
+#[cfg(feature = "tower")]
+pub use idempotency_tower as tower;
 
 /// The example in the repository's README compiles and runs.
 #[cfg(doctest)]

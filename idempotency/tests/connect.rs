@@ -5,7 +5,10 @@
 use idempotency::{ConnectError, IdempotencyKey, Sharing, connect};
 
 async fn refusal(url: &str) -> String {
-    connect(url).await.unwrap_err().to_string()
+    match connect(url).await {
+        Ok(connected) => panic!("{url} gave {connected:?}"),
+        Err(error) => error.to_string(),
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
-//! One module a kind of store.
+//! One module a kind of store, and one for HTTP over any store.
 
+mod http;
 mod memory;
 mod redis;
 
@@ -7,9 +8,11 @@ use crate::{cli::Args, report::Report};
 
 /// Runs what there is for the store that the URL names.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    match args.url.split(':').next() {
-        Some("memory") => memory::run(args),
-        Some("redis") => redis::run(args),
+    let mut report = match args.url.split(':').next() {
+        Some("memory") => memory::run(args)?,
+        Some("redis") => redis::run(args)?,
         _ => anyhow::bail!("no scenarios for this URL; there are some for `memory:` and `redis:`"),
-    }
+    };
+    http::run(args, &mut report)?;
+    Ok(report)
 }

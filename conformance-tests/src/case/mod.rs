@@ -1,5 +1,6 @@
 //! The cases, one module a subject. Which clause each one shows is said once, in `list.rs`.
 
+mod hands;
 mod prelude;
 mod stage;
 
@@ -8,8 +9,9 @@ pub(crate) mod claim;
 pub(crate) mod clock;
 pub(crate) mod complete;
 pub(crate) mod corrupt;
-pub(crate) mod executor;
+pub(crate) mod deadline;
 pub(crate) mod fingerprint;
+pub(crate) mod heartbeat;
 pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod late;
@@ -25,3 +27,4 @@ pub(crate) mod replay;
 pub(crate) mod retention;
 pub(crate) mod sweep;
 pub(crate) mod takeover;
+pub(crate) mod tokens;

@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use idempotency_core::{
-    ClaimOutcome, Effect, ErrorKind, FinishOutcome, Release, ReleaseOutcome, StoreError,
+    ClaimOutcome, Effect, ErrorKind, FinishOutcome, Release, ReleaseOutcome, RenewOutcome,
+    StoreError,
 };
 
 use super::prelude::*;
@@ -114,6 +115,8 @@ pub(crate) async fn a_reply_that_is_lost_leaves_the_effect_unknown(t: &Subject) 
     proxy.set(Fault::LoseReplies);
     let claim = ends_in_time("claim", caller.try_claim()).await??;
     lost("claim", claim.map(|outcome| matches!(outcome, ClaimOutcome::Acquired(_))))?;
+    let renew = ends_in_time("renew", caller.try_renew(Renewal::number(1))).await??;
+    lost("renew", renew.map(|outcome| outcome != RenewOutcome::Lost))?;
     let complete = ends_in_time("complete", caller.try_complete("answer")).await??;
     lost("complete", complete.map(|outcome| outcome == FinishOutcome::Done))?;
     let release = ends_in_time("release", caller.try_release(Release::Failed)).await?;

@@ -5,7 +5,7 @@ use idempotency_core::{Effect, ErrorKind, FinishOutcome};
 
 use super::prelude::*;
 
-async fn completed(t: &Subject, response: impl Into<Bytes>) -> Verdict<Caller> {
+async fn completed(t: &Subject, response: impl Into<Bytes> + Send) -> Verdict<Caller> {
     let owner = t.holder(&t.key()?).await?;
     same("complete", &owner.complete(response).await?, &FinishOutcome::Done)?;
     Ok(owner)

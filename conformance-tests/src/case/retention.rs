@@ -1,7 +1,7 @@
 //! How long records live: C30 to C32.
 
 use idempotency_core::{
-    FinishOutcome, IdempotencyKey, Lease, Release, ReleaseOutcome, Retention, Timestamp,
+    FinishOutcome, IdempotencyKey, Lease, Release, ReleaseOutcome, Retention, State, Timestamp,
 };
 
 use super::prelude::*;
@@ -117,7 +117,7 @@ fn durations(longest: Duration) -> Vec<Duration> {
     fits.chain([longest]).collect()
 }
 
-/// `expires_at` must be `rest` after now, or up to what has passed since `sent` less.
+/// `at` must be `rest` after `from`, or up to `late` later: rounded up, never down.
 fn ends_in(what: &str, rest: Duration, at: Timestamp, from: Timestamp, late: Duration) -> Verdict {
     let got = at.since(from);
     between(what, got, rest, rest + late)
@@ -131,6 +131,9 @@ pub(crate) async fn every_lease_the_type_allows_is_kept(t: &Subject) -> Verdict 
         between("the lease", acquired.lease_remaining, Duration::ZERO, duration + t.late() + MS)?;
         let record = held_record(t, &key).await?;
         let (from, until) = (record.claimed_at, record.expires_at);
+        if let State::InProgress { lease_until, .. } = record.state {
+            ends_in("the lease", duration, lease_until, from, t.late() + MS)?;
+        }
         ends_in("lease and retention", duration + LONG, until, from, t.late() + MS)?;
     }
     Ok(())

@@ -8,3 +8,5 @@ mod mutants;
 mod net;
 #[cfg(test)]
 mod plain_map;
+#[cfg(test)]
+mod suite;

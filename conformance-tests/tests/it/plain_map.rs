@@ -1,10 +1,10 @@
 //! `CasStore` over a plain map, through the macro: the smallest harness there is.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use idempotency_conformance::{Fixture, Harness, HarnessError, Hook, unique_namespace};
+use idempotency_conformance::{Fixture, Harness, HarnessError, Hook, Suite, unique_namespace};
 use idempotency_core::{
     CasStore, Clock, ManualClock, RecordStore, StorageKey, StoreError, StoreProfile, Timestamp,
     Version, Versioned,
@@ -56,21 +56,27 @@ fn profile() -> StoreProfile {
     profile
 }
 
-struct PlainMapHarness;
+struct PlainMapHarness {
+    profile: StoreProfile,
+}
 
 impl Harness for PlainMapHarness {
     type Store = CasStore<PlainMap>;
 
     async fn fresh(&self) -> Result<Fixture<Self::Store>, HarnessError> {
         let clock = ManualClock::new();
-        let map = PlainMap { records: Mutex::default(), clock: clock.clone(), profile: profile() };
+        let map = PlainMap {
+            records: Mutex::default(),
+            clock: clock.clone(),
+            profile: self.profile.clone(),
+        };
         let namespace = unique_namespace();
         let store = CasStore::new(map).namespace(namespace.clone());
         Ok(Fixture::new(store, namespace).clock(clock))
     }
 
     fn profile(&self) -> StoreProfile {
-        profile()
+        self.profile.clone()
     }
 
     fn leaves_out(&self) -> &'static [Hook] {
@@ -78,4 +84,13 @@ impl Harness for PlainMapHarness {
     }
 }
 
-idempotency_conformance::conformance_tests!(PlainMapHarness);
+idempotency_conformance::conformance_tests!(PlainMapHarness { profile: profile() });
+
+/// A store without a clock of its own: deadlines of others are over later by the skew bound (C33).
+#[tokio::test]
+async fn a_store_with_a_skew_bound_keeps_the_contract() {
+    let mut profile = profile();
+    profile.skew_bound = Duration::from_secs(1);
+    let report = Suite::new(PlainMapHarness { profile }).run().await;
+    assert!(report.is_green(), "{report}");
+}

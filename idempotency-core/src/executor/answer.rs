@@ -83,7 +83,13 @@ pub enum AnswerBody {
 impl Answer {
     /// An answer of bytes that only the caller understands.
     pub fn bytes(bytes: impl AsRef<[u8]>) -> Self {
-        Self::assemble(RAW, 0, bytes.as_ref())
+        Self::assemble(RAW, 0, &[bytes.as_ref()])
+    }
+
+    /// An answer of bytes that only the caller understands, in parts that are joined here: without
+    /// another copy of a large one.
+    pub fn joined(parts: &[&[u8]]) -> Self {
+        Self::assemble(RAW, 0, parts)
     }
 
     /// An answer that says only that the operation is done.
@@ -168,8 +174,15 @@ impl Answer {
         matches!(self.body(), AnswerBody::NotKept(_))
     }
 
-    fn assemble(kind: u8, detail: u8, payload: &[u8]) -> Self {
-        Self([&[FORMAT, kind, detail], payload].concat().into())
+    fn assemble(kind: u8, detail: u8, payload: &[&[u8]]) -> Self {
+        let header = [FORMAT, kind, detail];
+        let length = header.len() + payload.iter().map(|part| part.len()).sum::<usize>();
+        let mut stored = Vec::with_capacity(length);
+        stored.extend_from_slice(&header);
+        for part in payload {
+            stored.extend_from_slice(part);
+        }
+        Self(stored.into())
     }
 
     fn header(&self) -> [u8; 3] {
@@ -255,6 +268,8 @@ mod tests {
         assert_eq!(answer.to_value::<(), String>().unwrap(), Ok(()));
         assert_eq!(Answer::bytes([]).body(), AnswerBody::Bytes(Bytes::new()));
         let all: Vec<u8> = (0..=255).collect();
+        let (begin, end) = all.split_at(100);
+        assert_eq!(Answer::joined(&[begin, end]), Answer::bytes(&all));
         assert_eq!(Answer::bytes(&all).body(), AnswerBody::Bytes(all.into()));
     }
 

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{CheckpointError, heartbeat::CheckpointSender};
+use super::{CheckpointError, pulse::CheckpointSender};
 use crate::{
     attempt_number::AttemptNumber,
     key::{IdempotencyKey, KeyDigest, KeyError, Scope},

@@ -102,7 +102,7 @@ impl<'a> Beginning<'a> {
             until: shared.clock.monotonic().saturating_add(settings.store_deadline),
             again: StoreError::is_transient,
         };
-        call.run(|| shared.store.claim(request)).await
+        call.run(|| shared.store().claim(request)).await
     }
 
     async fn start(&mut self, acquired: &Acquired, sent_at: Duration) -> Result<Next, Error> {
@@ -125,9 +125,9 @@ impl<'a> Beginning<'a> {
         sent_at: Duration,
     ) -> Result<Option<ClaimGuard>, Error> {
         let (shared, settings) = (&self.executor.shared, &self.executor.settings);
-        let deadline = sent_at.saturating_add(acquired.lease_remaining);
+        let deadline = LeaseState::end_of(sent_at, acquired.lease_remaining);
         let held = Held {
-            shared: shared.clone(),
+            shared: Arc::clone(shared),
             key: self.key.clone(),
             token: self.token,
             attempt: acquired.attempt,

@@ -62,10 +62,12 @@ impl Call<'_> {
         self,
         attempt: impl Future<Output = Result<A, StoreError>> + Send,
     ) -> Result<A, StoreError> {
+        // a timer is made only when the store does not answer at once
+        let time_out = async { self.shared.clock.sleep(self.timeout).await };
         let answer = tokio::select! {
             biased;
             answer = attempt => answer,
-            () = self.shared.clock.sleep(self.timeout) => {
+            () = time_out => {
                 let detail = format!("nothing within {:?}", self.timeout);
                 Err(StoreError::new(self.operation, ErrorKind::Timeout, detail))
             }

@@ -178,7 +178,7 @@ impl Claim {
                 )
         };
         let call = self.call(Operation::Complete, held.lease_state.deadline(), again);
-        call.run(|| held.shared.store.complete(request.clone())).await.map(|a| a.answer)
+        call.run(|| held.shared.store().complete(request.clone())).await.map(|a| a.answer)
     }
 
     async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
@@ -187,7 +187,7 @@ impl Claim {
             ReleaseRequest { key: &held.key, token: held.token, attempt: held.attempt, release };
         let until = held.shared.clock.monotonic().saturating_add(self.settings.store_deadline);
         let call = self.call(Operation::Release, until, StoreError::is_transient);
-        let Answered { answer, .. } = call.run(|| held.shared.store.release(request)).await?;
+        let Answered { answer, .. } = call.run(|| held.shared.store().release(request)).await?;
         Ok(answer)
     }
 

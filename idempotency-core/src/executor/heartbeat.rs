@@ -1,107 +1,113 @@
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::oneshot;
 
-use super::{CheckpointError, EventKind, call::backoff, held::Held, settings::Settings};
+use super::{
+    CheckpointError, EventKind,
+    call::backoff,
+    held::Held,
+    pacer::{Pacer, Place},
+    pulse::{CheckpointSender, Phase, Pulse, Save},
+    settings::Settings,
+};
 use crate::store::RenewOutcome;
 
-/// A request to save a checkpoint, and where to say what became of it.
-type Save = (Bytes, oneshot::Sender<Result<(), CheckpointError>>);
-
-/// Hands checkpoints to the heartbeat, so that at most one renewal is in flight (C62).
-#[derive(Clone, Debug)]
-pub(super) struct CheckpointSender(mpsc::Sender<Save>);
-
-impl CheckpointSender {
-    pub(super) async fn send(&self, checkpoint: Bytes) -> Result<(), CheckpointError> {
-        let (reply, answer) = oneshot::channel();
-        // a heartbeat that has ended no longer holds anything
-        self.0.send((checkpoint, reply)).await.map_err(|_| CheckpointError::Lost)?;
-        answer.await.unwrap_or(Err(CheckpointError::Lost))
-    }
-}
-
-/// A running heartbeat. Dropping it aborts the task.
+/// Keeps a claim alive. Dropping it ends that, in the middle of a renewal too.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
+    pulse: Arc<Pulse>,
+    pacer: Arc<Pacer>,
+    place: Place,
 }
 
 impl Heartbeat {
-    /// Starts to renew, from `sequence` on.
+    /// Renews from `sequence` on, for the first time after a heartbeat.
     pub(super) fn start(
         held: Held,
         settings: &Settings,
         sequence: NonZeroU64,
     ) -> (Self, CheckpointSender) {
-        let (sender, saves) = mpsc::channel(1);
-        let stop = CancellationToken::new();
+        let (pulse, pacer) = (Arc::<Pulse>::default(), Arc::clone(&held.shared.pacer));
         let now = held.shared.clock.monotonic();
+        let next_at = now.saturating_add(settings.heartbeat);
         let beat = Beat {
             held,
-            saves,
-            stop: stop.clone(),
+            pulse: Arc::clone(&pulse),
             every: settings.heartbeat,
             timeout: settings.store_timeout,
             hold_until: now.saturating_add(settings.max_hold),
+            next_at,
             sequence,
         };
-        (Self { stop, task: tokio::spawn(beat.run()) }, CheckpointSender(sender))
+        let place = pacer.start_at(next_at, beat);
+        let sender = CheckpointSender::new(&pulse, &pacer, place);
+        (Self { pulse, pacer, place }, sender)
     }
 
-    /// Lets a renewal that is in flight end, then ends the task (C62).
-    pub(super) async fn stop(mut self) {
-        self.stop.cancel();
-        // an error means that the task is gone: the runtime ends, or the store's renewal panicked
-        let _ended = (&mut self.task).await;
+    /// Lets a renewal that is in flight end; there is no other after it (C62). Between two renewals
+    /// there is nothing to wait for.
+    pub(super) async fn stop(self) {
+        if !self.pacer.cancel(self.place) && self.pulse.stop() == Phase::Renewing {
+            self.pulse.ended().await;
+        }
     }
 }
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.task.abort();
+        self.pacer.cancel(self.place);
+        self.pulse.abort();
     }
 }
 
-struct Beat {
+/// A heartbeat, waiting for its first renewal or in a task of its own.
+#[derive(Debug)]
+pub(super) struct Beat {
     held: Held,
-    saves: mpsc::Receiver<Save>,
-    stop: CancellationToken,
+    pulse: Arc<Pulse>,
     every: Duration,
     timeout: Duration,
     hold_until: Duration,
-    /// Of the next renewal.
+    /// When the next renewal is due, and its number.
+    next_at: Duration,
     sequence: NonZeroU64,
 }
 
+impl Drop for Beat {
+    /// However it ends: nobody waits for it or for a checkpoint any more.
+    fn drop(&mut self) {
+        self.pulse.end_for_good();
+    }
+}
+
 impl Beat {
-    async fn run(mut self) {
-        let stop = self.stop.clone();
+    pub(super) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
+    }
+
+    pub(super) async fn run(mut self) {
+        let pulse = self.pulse();
+        let clock = Arc::clone(&self.held.shared.clock);
         loop {
-            let clock = Arc::clone(&self.held.shared.clock);
+            let pause = self.next_at.saturating_sub(clock.monotonic());
             let save = tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
-                Some(save) = self.saves.recv() => Some(save),
-                () = clock.sleep(self.every) => None,
+                () = pulse.stopped() => return,
+                save = pulse.save() => Some(save),
+                () = clock.sleep(pause) => None,
             };
             if clock.monotonic() >= self.hold_until {
-                return self.let_go(&stop).await;
+                return self.let_go().await;
             }
-            if !self.renew(save, &stop).await {
+            if !pulse.begin() || !self.renew(save, &pulse).await || !pulse.end() {
                 return;
             }
+            self.next_at = clock.monotonic().saturating_add(self.every);
         }
     }
 
     /// Renews until it succeeds or the lease is over. False: the task has nothing more to do.
-    async fn renew(&mut self, save: Option<Save>, stop: &CancellationToken) -> bool {
+    async fn renew(&mut self, save: Option<Save>, pulse: &Pulse) -> bool {
         let sequence = self.sequence;
         self.sequence = sequence.saturating_add(1);
         let (mut checkpoint, mut reply) = save.unzip();
@@ -109,7 +115,12 @@ impl Beat {
         let mut tries = 0;
         loop {
             let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
-            // a lease that is over already gets one try all the same: perhaps nobody took over
+            if left.is_zero() && tries > 0 {
+                answer(reply, Err(CheckpointError::Lost));
+                self.held.lose();
+                return false;
+            }
+            // after a stall the lease can be over before the first try: perhaps nobody took over
             let patience = if left.is_zero() { self.timeout } else { left };
             let renewed = tokio::select! {
                 biased;
@@ -148,7 +159,7 @@ impl Beat {
             }
             tokio::select! {
                 biased;
-                () = stop.cancelled() => {
+                () = pulse.stopped() => {
                     answer(reply, Err(error.into()));
                     return false;
                 }
@@ -158,14 +169,14 @@ impl Beat {
     }
 
     /// The work runs longer than it may hold its key: the lease ends, and the work is told then.
-    async fn let_go(&mut self, stop: &CancellationToken) {
+    async fn let_go(&mut self) {
         self.held.observe(EventKind::HoldLimitReached);
-        self.saves.close();
+        self.pulse.refuse_saves();
         let clock = Arc::clone(&self.held.shared.clock);
         let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
+            () = self.pulse.stopped() => {}
             () = clock.sleep(left) => self.held.lose(),
         }
     }

@@ -19,7 +19,7 @@ use crate::{
 /// A claim that is held, as the heartbeat, the completion and the release need it.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    pub(super) shared: Shared,
+    pub(super) shared: Arc<Shared>,
     pub(super) key: IdempotencyKey,
     pub(super) token: ClaimToken,
     pub(super) attempt: AttemptNumber,
@@ -40,7 +40,17 @@ pub(super) struct LeaseState {
     pub(super) refused: CancellationToken,
 }
 
+/// Timers fire up to this much late, so a deadline is set this much early: the work must know before
+/// somebody else can begin.
+const TIMER_STEP: Duration = Duration::from_millis(1);
+
 impl LeaseState {
+    /// Until when a lease is sure to hold of which `remaining` was left in answer to a try that was
+    /// sent at `sent_at` (C61).
+    pub(super) fn end_of(sent_at: Duration, remaining: Duration) -> Duration {
+        sent_at.saturating_add(remaining.saturating_sub(TIMER_STEP))
+    }
+
     pub(super) fn new(deadline: Duration) -> Self {
         let lost = CancellationToken::new();
         Self { deadline: Mutex::new(deadline), lost, refused: CancellationToken::new() }
@@ -81,10 +91,10 @@ impl Held {
             lease: self.lease,
             checkpoint: checkpoint.cloned(),
         };
-        let answered = call.run(|| self.shared.store.renew(request.clone())).await?;
+        let answered = call.run(|| self.shared.store().renew(request.clone())).await?;
         match answered.answer {
             RenewOutcome::Held { lease_remaining } => {
-                self.lease_state.extend(answered.sent_at.saturating_add(lease_remaining));
+                self.lease_state.extend(LeaseState::end_of(answered.sent_at, lease_remaining));
             }
             RenewOutcome::Lost => {
                 self.lease_state.refused.cancel();
@@ -107,7 +117,7 @@ impl Held {
             until: Duration::ZERO,
             again: |_| false,
         };
-        let released = call.run(|| self.shared.store.release(request)).await;
+        let released = call.run(|| self.shared.store().release(request)).await;
         self.observe(match released {
             Ok(_) => EventKind::Released(release),
             Err(_) => EventKind::ReleaseFailed(release),

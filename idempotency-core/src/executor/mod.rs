@@ -12,7 +12,9 @@ mod guard;
 mod heartbeat;
 mod held;
 mod outcome;
+mod pacer;
 mod policy;
+mod pulse;
 mod recovering;
 mod recovery;
 mod run;
@@ -38,7 +40,8 @@ use self::{begin::Beginning, builder::Derived, settings::Settings, shared::Share
 use crate::{
     fingerprint::Fingerprint,
     key::IdempotencyKey,
-    store::{Connected, SeenClaim, SettleOutcome, Settlement},
+    store::{Connected, IdempotencyStore, SeenClaim, SettleOutcome, Settlement, Takeover},
+    time::{Clock, Retention},
 };
 
 /// Runs operations once per key.
@@ -47,7 +50,7 @@ use crate::{
 /// the heartbeat of a claim is a task of its own.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
-    shared: Shared,
+    shared: Arc<Shared>,
     settings: Arc<Settings>,
     derived: Derived,
 }
@@ -69,14 +72,14 @@ impl Idempotency {
     /// for another kind of operation. Waiters stay shared.
     pub fn to_builder(&self) -> IdempotencyBuilder {
         IdempotencyBuilder {
-            shared: self.shared.clone(),
+            shared: Shared::clone(&self.shared),
             settings: Settings::clone(&self.settings),
             derived: self.derived,
         }
     }
 
     fn from_parts(shared: Shared, settings: Settings, derived: Derived) -> Self {
-        Self { shared, settings: Arc::new(settings), derived }
+        Self { shared: Arc::new(shared), settings: Arc::new(settings), derived }
     }
 
     /// Claims `key`, for work that is completed by hand.
@@ -121,8 +124,52 @@ impl Idempotency {
     }
 
     /// The store and what else it can do.
-    pub const fn connected(&self) -> &Connected {
+    pub fn connected(&self) -> &Connected {
         &self.shared.connected
+    }
+
+    /// The same executor with another retention, or with the lease where that is longer: a retry may
+    /// come as late as the lease ends, and must find the answer.
+    #[must_use]
+    pub fn with_retention(mut self, retention: Retention) -> Self {
+        let settings = Arc::make_mut(&mut self.settings);
+        let shortest = Retention::from(settings.lease);
+        settings.retention = retention.max(shortest);
+        self
+    }
+
+    /// How long an answer is replayed.
+    pub fn retention(&self) -> Retention {
+        self.settings.retention
+    }
+
+    /// Which results are final.
+    pub fn result_policy(&self) -> ResultPolicy {
+        self.settings.policy
+    }
+
+    /// Whether an attempt whose outcome is unknown may be followed by another one.
+    pub fn takeover(&self) -> Takeover {
+        self.settings.takeover
+    }
+
+    /// The clock by which it works.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.shared.clock
+    }
+}
+
+/// An executor with safe settings over a store, as [`Idempotency::new`] makes it.
+impl<S: IdempotencyStore + 'static> From<S> for Idempotency {
+    fn from(store: S) -> Self {
+        Self::new(store)
+    }
+}
+
+/// An executor with safe settings over a store, as [`Idempotency::new`] makes it.
+impl From<Connected> for Idempotency {
+    fn from(connected: Connected) -> Self {
+        Self::new(connected)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{Event, EventKind, Observer, TracingObserver, waiters::Waiters};
+use super::{Event, EventKind, Observer, TracingObserver, pacer::Pacer, waiters::Waiters};
 use crate::{
     attempt_number::AttemptNumber,
     key::IdempotencyKey,
@@ -16,6 +16,7 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) waiters: Waiters,
+    pub(super) pacer: Arc<Pacer>,
 }
 
 impl Shared {
@@ -23,12 +24,19 @@ impl Shared {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let store = connected.store();
         let waiters = Waiters::new(&connected, Arc::clone(&clock));
-        Self { connected, store, clock, observer: Arc::new(TracingObserver), waiters }
+        let pacer = Arc::new(Pacer::new(Arc::clone(&clock)));
+        Self { connected, store, clock, observer: Arc::new(TracingObserver), waiters, pacer }
     }
 
     pub(super) fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         let waiters = Waiters::new(&self.connected, Arc::clone(&clock));
-        Self { clock, waiters, ..self }
+        let pacer = Arc::new(Pacer::new(Arc::clone(&clock)));
+        Self { clock, waiters, pacer, ..self }
+    }
+
+    /// The store itself: through the `Arc`, which is a store too, each call would be boxed twice.
+    pub(super) fn store(&self) -> &dyn IdempotencyStore {
+        &*self.store
     }
 
     pub(super) fn observe(

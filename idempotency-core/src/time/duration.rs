@@ -103,6 +103,13 @@ impl Retention {
     }
 }
 
+/// As long as the lease, which is never longer than the longest retention.
+impl From<Lease> for Retention {
+    fn from(lease: Lease) -> Self {
+        Self(lease.get())
+    }
+}
+
 impl TryFrom<Duration> for Retention {
     type Error = DurationError;
 

@@ -330,3 +330,27 @@ impl Clock for LateSecondTry {
         self.clock.sleep(if pause { ms(4_000) } else { duration })
     }
 }
+
+/// Kind of fault: renewals end with something that is not the owner (H-07). The runtime whose task waits
+/// for first renewals may end before the claims of another runtime.
+#[test]
+fn a_claim_keeps_its_key_when_another_runtime_of_the_executor_ends() {
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    };
+    let (ending, staying) = (runtime(), runtime());
+    let idempotency = builder(store()).lease(lease(900)).build().unwrap();
+    let claim = async |name| idempotency.begin(&key(name), request("body")).await.unwrap();
+    let Begun::Acquired(first) = ending.block_on(claim("first")) else { panic!("not acquired") };
+    let Begun::Acquired(second) = staying.block_on(claim("second")) else { panic!("not acquired") };
+    drop(first);
+    drop(ending);
+    staying.block_on(async {
+        tokio::time::sleep(ms(2_000)).await;
+        assert!(matches!(claim("second").await, Begun::InProgress(_)));
+        assert!(matches!(
+            second.complete(idempotency_core::Answer::bytes("x")).await,
+            Recorded::Stored
+        ));
+    });
+}

@@ -1,8 +1,10 @@
 //! The memory store beside a bare map and beside another crate's memory store.
 
 mod expiry;
+mod maps;
 mod others;
 mod size;
+mod threads;
 mod throughput;
 
 use crate::{cli::Args, report::Report};
@@ -15,6 +17,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Report> {
     }
     if args.wants("throughput") {
         throughput::run(args, &mut report)?;
+    }
+    if args.wants("maps") {
+        maps::run(args, &mut report)?;
     }
     if args.wants("expiry") {
         expiry::run(args, &mut report)?;

@@ -1,11 +1,14 @@
 //! Claim and complete on fresh keys, beside a bare map and beside another crate's memory store.
 
-use std::{sync::Arc, thread};
+use std::sync::Arc;
 
 use idempotency::IdempotencyStore;
 use tokio::runtime::{Builder, Runtime};
 
-use super::others::{BareMap, Idempotent};
+use super::{
+    others::{BareMap, Idempotent},
+    threads,
+};
 use crate::{
     cli::Args,
     driver::{Taken, timed},
@@ -17,18 +20,19 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     let intents = Arc::new(intents(2, args.keys)?);
     let (first, second) = intents.split_at(intents.len() / 2);
     let halves = [first.to_vec(), second.to_vec()];
-    let [first, _] = &halves;
     let mut taken = Runs::default();
     for _ in 0..args.runs {
         taken.ours.push(ours(args, &intents)?);
         taken.bare.push(bare_map(&intents));
         taken.idempotent.push(idempotent(&intents)?);
-        taken.ours_64.push(ours_64(args, &intents)?);
-        taken.idempotent_64.push(idempotent_64(&intents)?);
-        taken.ours_half.push(ours(args, first)?);
-        taken.ours_two.push(ours_two(args, &halves)?);
-        taken.bare_half.push(bare_map(first));
-        taken.bare_two.push(bare_map_two(&halves));
+        taken.ours_1.push(ours_on_two(args, &intents, 1)?);
+        taken.idempotent_1.push(idempotent_on_two(&intents, 1)?);
+        taken.ours_64.push(ours_on_two(args, &intents, 64)?);
+        taken.idempotent_64.push(idempotent_on_two(&intents, 64)?);
+        taken.ours_half.push(threads::ours(args, &halves, 1)?);
+        taken.ours_two.push(threads::ours(args, &halves, 2)?);
+        taken.bare_half.push(threads::bare_map(&halves, 1));
+        taken.bare_two.push(threads::bare_map(&halves, 2));
     }
     taken.add_to(report);
     Ok(())
@@ -39,6 +43,8 @@ struct Runs {
     ours: Vec<Taken>,
     bare: Vec<Taken>,
     idempotent: Vec<Taken>,
+    ours_1: Vec<Taken>,
+    idempotent_1: Vec<Taken>,
     ours_64: Vec<Taken>,
     idempotent_64: Vec<Taken>,
     ours_half: Vec<Taken>,
@@ -70,13 +76,21 @@ impl Runs {
         let pair = (cpu(&self.ours), cpu(&self.bare));
         add("the same, CPU time", "ns", pair, map);
         let pair = (rate(&self.ours), rate(&self.idempotent));
-        add("claim + complete, 1 client, to idempotent 0.3.0", "/s", pair, faster);
+        add("claim + complete, 1 client on 1 thread, to idempotent 0.3.0", "/s", pair, faster);
         let pair = (cpu(&self.ours), cpu(&self.idempotent));
+        add("the same, CPU time", "ns", pair, None);
+        let pair = (rate(&self.ours_1), rate(&self.idempotent_1));
+        add("claim + complete, 1 client on 2 workers, to idempotent 0.3.0", "/s", pair, faster);
+        let pair = (cpu(&self.ours_1), cpu(&self.idempotent_1));
         add("the same, CPU time", "ns", pair, None);
         let pair = (rate(&self.ours_64), rate(&self.idempotent_64));
         add("claim + complete, 64 clients on 2 workers, to idempotent 0.3.0", "/s", pair, faster);
+        let pair = (cpu(&self.ours_64), cpu(&self.idempotent_64));
+        add("the same, CPU time", "ns", pair, None);
         let pair = (rate(&self.ours_two), rate(&self.ours_half));
         add("2 threads on their own keys, to 1", "/s", pair, scaled);
+        let pair = (cpu(&self.ours_two), cpu(&self.ours_half));
+        add("the same, CPU time: 1 is no contention at all", "ns", pair, None);
         let pair = (rate(&self.bare_two), rate(&self.bare_half));
         add("the same, bare DashMap: what the machine allows", "/s", pair, None);
     }
@@ -86,12 +100,12 @@ pub(super) fn runtime() -> anyhow::Result<Runtime> {
     Ok(Builder::new_current_thread().enable_time().build()?)
 }
 
-fn store(args: &Args) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
+pub(super) fn store(args: &Args) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
     let connected = runtime()?.block_on(idempotency::connect(&args.url))?;
     Ok(connected.store())
 }
 
-async fn all(store: &dyn IdempotencyStore, intents: impl Iterator<Item = &Intent>) {
+pub(super) async fn all(store: &dyn IdempotencyStore, intents: impl Iterator<Item = &Intent>) {
     let (fingerprint, response) = (fingerprint(), response());
     for intent in intents {
         let done = claim_and_complete(store, intent, fingerprint, &response).await;
@@ -99,7 +113,7 @@ async fn all(store: &dyn IdempotencyStore, intents: impl Iterator<Item = &Intent
     }
 }
 
-fn count(intents: &[Intent]) -> u32 {
+pub(super) fn count(intents: &[Intent]) -> u32 {
     u32::try_from(intents.len()).unwrap_or(u32::MAX)
 }
 
@@ -116,37 +130,12 @@ fn bare_map(intents: &[Intent]) -> Taken {
     timed(count(intents), || on_bare_map(&map, &keys, intents))
 }
 
-fn on_bare_map(map: &BareMap, keys: &[Arc<str>], intents: &[Intent]) {
+pub(super) fn on_bare_map(map: &BareMap, keys: &[Arc<str>], intents: &[Intent]) {
     let (fingerprint, response) = (fingerprint(), response());
     for (key, intent) in keys.iter().zip(intents) {
         assert!(map.insert(key, intent.token, fingerprint));
         assert!(map.update(key, intent.token, &response));
     }
-}
-
-fn ours_two(args: &Args, halves: &[Vec<Intent>; 2]) -> anyhow::Result<Taken> {
-    let (store, runtimes) = (store(args)?, [runtime()?, runtime()?]);
-    let operations = halves.iter().map(|half| count(half)).sum();
-    Ok(timed(operations, || {
-        thread::scope(|scope| {
-            for (runtime, half) in runtimes.iter().zip(halves) {
-                scope.spawn(|| runtime.block_on(all(&*store, half.iter())));
-            }
-        });
-    }))
-}
-
-fn bare_map_two(halves: &[Vec<Intent>; 2]) -> Taken {
-    let map = BareMap::default();
-    let keys = halves.each_ref().map(|half| half.iter().map(BareMap::key).collect::<Vec<_>>());
-    let operations = halves.iter().map(|half| count(half)).sum();
-    timed(operations, || {
-        thread::scope(|scope| {
-            for (keys, half) in keys.iter().zip(halves) {
-                scope.spawn(|| on_bare_map(&map, keys, half));
-            }
-        });
-    })
 }
 
 fn idempotent(intents: &[Intent]) -> anyhow::Result<Taken> {
@@ -164,53 +153,51 @@ fn idempotent(intents: &[Intent]) -> anyhow::Result<Taken> {
     }))
 }
 
-const CLIENTS: usize = 64;
-
 fn two_workers() -> anyhow::Result<Runtime> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     Ok(runtime)
 }
 
-fn ours_64(args: &Args, intents: &Arc<Vec<Intent>>) -> anyhow::Result<Taken> {
+fn ours_on_two(args: &Args, intents: &Arc<Vec<Intent>>, clients: usize) -> anyhow::Result<Taken> {
     let (store, runtime) = (store(args)?, two_workers()?);
     Ok(timed(count(intents), || {
-        let clients: Vec<_> = (0..CLIENTS)
+        let tasks: Vec<_> = (0..clients)
             .map(|client| {
                 let (store, intents) = (Arc::clone(&store), Arc::clone(intents));
                 runtime.spawn(async move {
-                    all(&*store, intents.iter().skip(client).step_by(CLIENTS)).await;
+                    all(&*store, intents.iter().skip(client).step_by(clients)).await;
                 })
             })
             .collect();
-        wait_for(&runtime, clients);
+        wait_for(&runtime, tasks);
     }))
 }
 
-fn idempotent_64(intents: &[Intent]) -> anyhow::Result<Taken> {
+fn idempotent_on_two(intents: &[Intent], clients: usize) -> anyhow::Result<Taken> {
     let keys: Vec<_> = intents.iter().map(Idempotent::key).collect::<Result<_, _>>()?;
     let (keys, runtime) = (Arc::new(keys), two_workers()?);
     let store = Arc::new(runtime.block_on(async { Idempotent::new() }));
     Ok(timed(count(intents), || {
-        let clients: Vec<_> = (0..CLIENTS)
+        let tasks: Vec<_> = (0..clients)
             .map(|client| {
                 let (store, keys) = (Arc::clone(&store), Arc::clone(&keys));
                 runtime.spawn(async move {
                     let response = response();
-                    for key in keys.iter().skip(client).step_by(CLIENTS) {
+                    for key in keys.iter().skip(client).step_by(clients) {
                         let done = store.claim_and_complete(key, &response).await;
                         assert!(done.is_ok(), "{done:?}");
                     }
                 })
             })
             .collect();
-        wait_for(&runtime, clients);
+        wait_for(&runtime, tasks);
     }))
 }
 
-fn wait_for(runtime: &Runtime, clients: Vec<tokio::task::JoinHandle<()>>) {
+fn wait_for(runtime: &Runtime, tasks: Vec<tokio::task::JoinHandle<()>>) {
     runtime.block_on(async {
-        for client in clients {
-            let ended = client.await;
+        for task in tasks {
+            let ended = task.await;
             assert!(ended.is_ok(), "{ended:?}");
         }
     });

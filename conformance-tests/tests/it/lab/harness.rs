@@ -35,6 +35,13 @@ impl LabHarness {
         }
     }
 
+    /// A store that decides by `clock`.
+    pub(crate) fn connect_with(&self, namespace: &Namespace, clock: &ManualClock) -> Connected {
+        let name = namespace.name().to_owned();
+        self.clocks.lock().unwrap().insert(name, clock.clone());
+        with_all_it_can(self.connect(namespace))
+    }
+
     fn connect(&self, namespace: &Namespace) -> LabStore {
         let mut clocks = self.clocks.lock().unwrap();
         let clock = clocks.entry(namespace.name().to_owned()).or_default();
@@ -68,7 +75,7 @@ impl Harness for LabHarness {
 
     fn profile(&self) -> StoreProfile {
         let mut profile = StoreProfile::new("laboratory");
-        profile.remembers_not_started = true;
+        profile.remembers_not_started = self.rules.remembers_not_started;
         // small enough to be quick, large enough for the sizes that the suite tries
         profile.max_response_bytes = 100_000;
         profile.max_checkpoint_bytes = 2_000;

@@ -29,6 +29,8 @@ pub(crate) struct Rules {
     pub(crate) sweep_batch: fn(usize) -> usize,
     pub(crate) counts_as_abandoned: fn(&Record) -> bool,
     pub(crate) sweeps_unreadable: bool,
+    /// What its profile says.
+    pub(crate) remembers_not_started: bool,
     pub(crate) steps: Steps,
     pub(crate) watching: fn(Option<Record>) -> Option<Record>,
 }
@@ -76,6 +78,7 @@ impl Default for Rules {
             sweep_batch: |batch| batch,
             counts_as_abandoned: machine::is_unsettled,
             sweeps_unreadable: false,
+            remembers_not_started: true,
             steps: Steps::Atomic,
             watching: |record| record,
         }

@@ -3,7 +3,8 @@
 use idempotency_conformance::{Clause, Suite};
 
 use super::{
-    Mutant, claims, clocks, completions, deliveries, executors, leases, places, records, releases,
+    Mutant, claims, clocks, completions, deliveries, executors, places, records, releases,
+    renewals, takeovers,
 };
 use crate::net::{NetFault, NetHarness};
 
@@ -28,10 +29,11 @@ pub(crate) fn all() -> Vec<Mutant> {
         completions::mutants(),
         deliveries::mutants(),
         executors::mutants(),
-        leases::mutants(),
         places::mutants(),
         records::mutants(),
         releases::mutants(),
+        renewals::mutants(),
+        takeovers::mutants(),
     ];
     let mut all: Vec<_> = lists.into_iter().flatten().collect();
     all.sort_by_key(|mutant| mutant.breaks);

@@ -189,6 +189,18 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 }
             };
         }),
+        Mutant::of("a takeover forgets the fingerprint", C06, |rules| {
+            rules.claim = |record, request, now| {
+                let record = edited(record, |record| {
+                    if let State::InProgress { lease_until, .. } = record.state
+                        && lease_until < now.at
+                    {
+                        record.fingerprint = request.fingerprint;
+                    }
+                });
+                machine::claim(record.as_ref(), request, now)
+            };
+        }),
         Mutant::of("a released key forgets its fingerprint", C06, |rules| {
             rules.claim = |record, request, now| {
                 let record = edited(record, |record| {

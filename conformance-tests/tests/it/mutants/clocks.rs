@@ -88,6 +88,18 @@ pub(crate) fn mutants() -> Vec<Mutant> {
                 }))
             };
         }),
+        Mutant::of("a lease of less than a second is taken for zero", C32, |rules| {
+            rules.claim = |record, request, now| {
+                let decision = machine::claim(record, request, now)?;
+                Ok(writing(decision, |record| {
+                    if let State::InProgress { lease_until, .. } = &mut record.state
+                        && request.lease.get() < Duration::from_secs(1)
+                    {
+                        *lease_until = now.at;
+                    }
+                }))
+            };
+        }),
         Mutant::of("a retention wraps after 49 days", C32, |rules| {
             rules.complete = |record, request, now| {
                 let millis = request.retention.get().as_millis() % (1 << 32);
@@ -111,11 +123,10 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             };
         }),
         Mutant::of("each connection decides by its own clock", C33, |rules| {
-            rules.now =
-                |now, connection| match connection % 2 {
- 0 => now,
- _ => now.after(Duration::from_hours(2)),
- };
+            rules.now = |now, connection| match connection % 2 {
+                0 => now,
+                _ => now.after(Duration::from_hours(2)),
+            };
         }),
         Mutant::of("the clock runs at double speed", C33, |rules| {
             rules.now =

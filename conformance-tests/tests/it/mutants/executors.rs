@@ -63,7 +63,12 @@ pub(crate) fn mutants() -> Vec<Mutant> {
 }
 
 fn of(name: &'static str, breaks: Clause, fault: Fault) -> Mutant {
-    let module = if breaks == C63 { "recovery" } else { "executor" };
+    let module = match breaks {
+        C47 => "tokens::",
+        C61 => "deadline::",
+        C62 => "heartbeat::",
+        _ => "recovery::",
+    };
     Mutant {
         name,
         breaks,

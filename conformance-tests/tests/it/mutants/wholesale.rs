@@ -23,7 +23,7 @@ fn random_programs_find_what_no_race_is_needed_for() {
         "an older renewal brings back its checkpoint",
         "not started by attempt 2 removes the record",
         "a second release replaces the reason",
-        "an expired release is still there",
+        "lookup shows expired records",
         "a completion ignores the fingerprint",
     ] {
         assert!(failure_of(mutant, "model::random").is_some(), "{mutant} lives");

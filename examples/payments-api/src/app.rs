@@ -1,0 +1,145 @@
+//! The routes, and the layers around them.
+
+use std::any::Any;
+
+use anyhow::Context;
+use axum::{
+    Extension, Json, Router,
+    extract::{DefaultBodyLimit, State, rejection::JsonRejection},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::{StatusCode, header};
+use idempotency::{
+    Idempotency,
+    tower::{CurrentAttempt, IdempotencyLayer},
+};
+use serde_json::{Value, json};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::{
+    account::{self, Account},
+    arguments::Arguments,
+    charge::{Kind, Order, Receipt},
+    problem,
+    sandbox::{Payment, Sandbox},
+};
+
+/// The idempotency layer over the store.
+pub(crate) async fn layer(arguments: &Arguments) -> anyhow::Result<IdempotencyLayer> {
+    let store = idempotency::connect(&arguments.store).await.context("--store")?;
+    let idempotency = Idempotency::builder(store)
+        .lease(arguments.lease)
+        .retention(arguments.retention)
+        .max_hold(arguments.lease.get().max(std::time::Duration::from_mins(15)))
+        .build()
+        .context("--lease and --retention")?;
+    Ok(IdempotencyLayer::new(idempotency, account::scope_of)
+        .max_request_bytes(arguments.max_request_bytes)
+        .max_response_bytes(arguments.max_response_bytes))
+}
+
+/// From the inside out: the routes that move money, the idempotency layer, authentication; around all
+/// of it a net for panics, which the idempotency layer hands on.
+pub(crate) fn router(sandbox: Sandbox, layer: &IdempotencyLayer, arguments: &Arguments) -> Router {
+    let payments = Router::new()
+        .route("/v1/charges", post(create_charge))
+        .route("/v1/refunds", post(create_refund))
+        .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
+        .route_layer(layer.clone())
+        .route("/v1/charges", get(list_charges))
+        .route_layer(middleware::from_fn(account::authenticate));
+    Router::new()
+        .merge(payments)
+        .route("/ledger", get(show_ledger))
+        .route("/healthz", get(|| async { "ok" }))
+        .layer(CatchPanicLayer::custom(after_panic))
+        .with_state(sandbox)
+}
+
+type Body = Result<Json<Order>, JsonRejection>;
+
+async fn create_charge(
+    State(sandbox): State<Sandbox>,
+    Extension(account): Extension<Account>,
+    attempt: Option<CurrentAttempt>,
+    body: Body,
+) -> Response {
+    create(&sandbox, Kind::Charge, account, attempt, body).await
+}
+
+async fn create_refund(
+    State(sandbox): State<Sandbox>,
+    Extension(account): Extension<Account>,
+    attempt: Option<CurrentAttempt>,
+    body: Body,
+) -> Response {
+    create(&sandbox, Kind::Refund, account, attempt, body).await
+}
+
+async fn create(
+    sandbox: &Sandbox,
+    kind: Kind,
+    account: Account,
+    attempt: Option<CurrentAttempt>,
+    body: Body,
+) -> Response {
+    let order = match body {
+        Ok(Json(order)) => order,
+        Err(rejection) => {
+            return problem::new(rejection.status(), "bad-request", rejection.body_text())
+                .into_response();
+        }
+    };
+    if let Some(fault) = order.fault() {
+        return problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad-request", fault)
+            .into_response();
+    }
+    sandbox.pay(Payment { kind, order, account, attempt }).await
+}
+
+/// The charges of the account that asks.
+async fn list_charges(
+    State(sandbox): State<Sandbox>,
+    Extension(account): Extension<Account>,
+) -> Json<Value> {
+    let effects = sandbox.ledger.effects().into_iter();
+    let own = effects.filter(|e| e.kind == Kind::Charge && e.account == account.name());
+    let charges: Vec<_> = own.map(Receipt::from).collect();
+    Json(json!({ "object": "list", "data": charges }))
+}
+
+/// All effects of all accounts, one a line: the sandbox hides nothing.
+async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, NotJson> {
+    let mut page = String::from("{\"effects\": [");
+    for (number, effect) in sandbox.ledger.effects().iter().enumerate() {
+        page.push_str(if number == 0 { "\n" } else { ",\n" });
+        page.push_str(&serde_json::to_string(effect)?);
+    }
+    page.push_str("\n]}\n");
+    Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
+}
+
+/// An effect that cannot be written as JSON: there is none.
+struct NotJson(serde_json::Error);
+
+impl From<serde_json::Error> for NotJson {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for NotJson {
+    fn into_response(self) -> Response {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        problem::new(status, "internal", self.0.to_string()).into_response()
+    }
+}
+
+/// What a client sees of a panic: the idempotency layer has left the key to another attempt.
+fn after_panic(_: Box<dyn Any + Send>) -> Response {
+    let detail = "The handler panicked, and nobody knows how far it came. A retry under the same key \
+                  runs as the next attempt.";
+    problem::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", detail).into_response()
+}

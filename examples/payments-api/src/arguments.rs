@@ -1,0 +1,70 @@
+use std::{net::SocketAddr, time::Duration};
+
+use clap::Parser;
+use idempotency::{Lease, Retention};
+
+/// A payments API on loopback: each charge happens once, whatever clients repeat.
+#[derive(Clone, Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    /// Where the keys are kept
+    #[arg(long, value_name = "URL", default_value = "memory:")]
+    pub(crate) store: String,
+
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    /// How long a claim holds without renewal
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = lease)]
+    pub(crate) lease: Lease,
+
+    /// How long an answer is replayed
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = retention)]
+    pub(crate) retention: Retention,
+
+    /// The longest answer that is kept
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    pub(crate) max_response_bytes: usize,
+
+    /// The longest request body
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    pub(crate) max_request_bytes: usize,
+}
+
+impl Arguments {
+    /// What a user needs to know, with something to paste.
+    pub(crate) fn greeting(&self, address: SocketAddr) -> String {
+        format!(
+            "payments-api listens on http://{address}, keys are kept in {store}\n\
+             try it, twice:\n\n  \
+             curl -i http://{address}/v1/charges -H 'authorization: Bearer sk_test_acme' \
+             -H 'idempotency-key: order-1' -H 'content-type: application/json' \
+             -d '{{\"amount\":500,\"currency\":\"eur\",\"source\":\"tok_visa\",\"customer\":\"cus_1\"}}'\n\n\
+             and see what was charged:\n\n  \
+             curl http://{address}/ledger\n",
+            store = without_password(&self.store),
+        )
+    }
+}
+
+/// What stands between the scheme and the last `@` is a secret.
+fn without_password(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write it like 30s, 5m or 24h"))
+}
+
+fn lease(text: &str) -> Result<Lease, String> {
+    Lease::new(duration(text)?).map_err(|error| error.to_string())
+}
+
+fn retention(text: &str) -> Result<Retention, String> {
+    Retention::new(duration(text)?).map_err(|error| error.to_string())
+}

@@ -1,0 +1,79 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{ledger::Effect, source::Source};
+
+/// What a client asks for, of a charge as of a refund.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Order {
+    /// In the currency's smallest unit, more than zero.
+    pub(crate) amount: u64,
+    /// Three lower-case letters.
+    pub(crate) currency: String,
+    pub(crate) source: Source,
+    pub(crate) customer: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Charge,
+    Refund,
+}
+
+/// What a client gets.
+#[derive(Debug, Serialize)]
+pub(crate) struct Receipt {
+    pub(crate) id: String,
+    object: Kind,
+    amount: u64,
+    currency: String,
+    customer: String,
+    status: &'static str,
+}
+
+impl Kind {
+    pub(crate) fn new_id(self) -> String {
+        let prefix = match self {
+            Self::Charge => "ch",
+            Self::Refund => "re",
+        };
+        format!("{prefix}_{}", uuid::Uuid::now_v7().simple())
+    }
+
+    pub(crate) fn path(self, id: &str) -> String {
+        match self {
+            Self::Charge => format!("/v1/charges/{id}"),
+            Self::Refund => format!("/v1/refunds/{id}"),
+        }
+    }
+}
+
+impl Order {
+    /// What is wrong with it, if anything.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if self.amount == 0 {
+            Some("`amount` must be more than zero, in the currency's smallest unit.")
+        } else if self.currency.len() != 3 || !self.currency.bytes().all(|b| b.is_ascii_lowercase())
+        {
+            Some("`currency` must be three lower-case letters, like `eur`.")
+        } else if self.customer.is_empty() {
+            Some("`customer` must not be empty.")
+        } else {
+            None
+        }
+    }
+}
+
+impl From<Effect> for Receipt {
+    fn from(effect: Effect) -> Self {
+        Self {
+            id: effect.id,
+            object: effect.kind,
+            amount: effect.amount,
+            currency: effect.currency,
+            customer: effect.customer,
+            status: "succeeded",
+        }
+    }
+}

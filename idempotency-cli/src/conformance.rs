@@ -1,0 +1,45 @@
+//! `idempotency conformance`
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use idempotency_conformance::{CASES, Suite};
+
+use crate::{
+    cli::{Conformance, Format},
+    url_harness::UrlHarness,
+};
+
+pub(crate) async fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
+    let mut chosen = CASES.iter().filter(|case| case.matches(&options.filter)).peekable();
+    anyhow::ensure!(chosen.peek().is_some(), "no case matches the filter {:?}", options.filter);
+    if options.list {
+        for case in chosen {
+            println!("{} {}", case.clause(), case.name());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let url = options.store_url.as_deref().context("which store? give its URL")?;
+    let suite = suite(options, UrlHarness::connect(url).await?);
+    let report = suite.run().await;
+    match options.format {
+        Format::Text => println!("{report}"),
+        Format::Json => println!("{}", report.to_json()),
+        Format::Junit => println!("{}", report.to_junit()),
+    }
+    Ok(if report.is_green() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn suite(options: &Conformance, harness: UrlHarness) -> Suite {
+    let mut suite = Suite::new(harness).filter(&options.filter);
+    if let Some(seed) = options.seed {
+        suite = suite.seed(seed);
+    }
+    if options.thorough {
+        suite = suite.thorough();
+    }
+    if options.format == Format::Text {
+        suite = suite.progress();
+    }
+    suite
+}

@@ -1,0 +1,4 @@
+//! The program, as it is called.
+
+#[cfg(test)]
+mod conformance;

@@ -1,0 +1,215 @@
+//! One request with a key: claim, handler, completion. Once begun it is carried out to the end.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, resume_unwind},
+    pin::Pin,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Request, Response, response::Parts};
+use http_body::Body;
+use idempotency_core::{Answer, Begun, ClaimGuard, Disposition, NotKeptReason, Recorded, Release};
+use tower_service::Service;
+use tracing::Instrument;
+
+use crate::{
+    HttpBody,
+    admission::Admitted,
+    capture::{Bounds, Captured, capture},
+    config::Config,
+    flight::Ticket,
+    refusal::Refusal,
+    replay, stored_response,
+};
+
+/// A request under way.
+struct Exchange {
+    config: Arc<Config>,
+    ticket: Ticket,
+}
+
+/// An answer of the inner service.
+struct Answered<R: Body> {
+    head: Parts,
+    body: Captured<R>,
+    disposition: Disposition,
+}
+
+/// Tells the store how the request ended. True: it is on record as done.
+type Settling = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// Claims, runs the inner service, stores its answer and returns it.
+pub(crate) async fn run<S, B, R>(
+    config: Arc<Config>,
+    admitted: Admitted,
+    inner: S,
+) -> Result<Response<HttpBody<R>>, S::Error>
+where
+    S: Service<Request<HttpBody<B>>, Response = Response<R>> + Send,
+    S::Future: Send,
+    S::Error: Send,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Send,
+    R: Body<Data = Bytes> + Send,
+    R::Error: Send,
+{
+    let begun = config.idempotency.begin(&admitted.key, admitted.fingerprint).await;
+    let refused = match begun {
+        Ok(Begun::Acquired(guard)) => {
+            let Admitted { head, body, trailers, ticket, .. } = admitted;
+            let request = Request::from_parts(*head, HttpBody::held(body, trailers));
+            let exchange = Exchange { config, ticket };
+            // replays need not carry this along
+            return Box::pin(exchange.execute(guard, request, inner)).await;
+        }
+        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &replayed) {
+            Ok(response) => return Ok(response),
+            Err(refusal) => refusal,
+        },
+        Ok(Begun::InProgress(running)) => Refusal::InProgress(running),
+        Ok(Begun::Mismatch(_)) => Refusal::Mismatch,
+        Ok(Begun::Unknown(_)) => Refusal::OutcomeUnknown,
+        Err(error) => {
+            let key = admitted.key.digest();
+            tracing::error!(%key, %error, "idempotency: the request was not run");
+            Refusal::of_error(&error)
+        }
+    };
+    Ok(refused.into_response(&config.profile))
+}
+
+impl Exchange {
+    async fn execute<S, B, R>(
+        self,
+        guard: ClaimGuard,
+        mut request: Request<HttpBody<B>>,
+        mut inner: S,
+    ) -> Result<Response<HttpBody<R>>, S::Error>
+    where
+        S: Service<Request<HttpBody<B>>, Response = Response<R>> + Send,
+        S::Future: Send,
+        S::Error: Send,
+        B: Body<Data = Bytes> + Send,
+        B::Error: Send,
+        R: Body<Data = Bytes> + Send,
+        R::Error: Send,
+    {
+        request.extensions_mut().insert(guard.attempt().clone());
+        let work = async {
+            let response = inner.call(request).await?;
+            Ok(self.read(response).await)
+        };
+        // how far an error or a panic came, nobody knows
+        match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(Ok(answered)) => Ok(self.answer(guard, answered).await),
+            Ok(Err(error)) => {
+                self.settle(release(guard, Release::Unknown)).await;
+                Err(error)
+            }
+            Err(panic) => {
+                self.settle(release(guard, Release::Unknown)).await;
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    /// Reads what will be stored; an answer that will not be stored is not read.
+    async fn read<R>(&self, response: Response<R>) -> Answered<R>
+    where
+        R: Body<Data = Bytes> + Send,
+        R::Error: Send,
+    {
+        let (head, body) = response.into_parts();
+        let disposition = self.config.disposition(head.status);
+        let body = if disposition == Disposition::Store {
+            let bounds = Bounds {
+                max_bytes: self.config.max_response_bytes,
+                wait: self.config.buffer_wait,
+                clock: self.config.idempotency.clock(),
+            };
+            capture(&head.headers, body, bounds).await
+        } else {
+            Captured::Untouched(body)
+        };
+        Answered { head, body, disposition }
+    }
+
+    /// Stores the answer, then hands it over.
+    async fn answer<R>(self, guard: ClaimGuard, answered: Answered<R>) -> Response<HttpBody<R>>
+    where
+        R: Body<Data = Bytes> + Send,
+        R::Error: Send,
+    {
+        let Answered { mut head, body, disposition } = answered;
+        let settling = match disposition {
+            Disposition::Store => complete(guard, self.record(&head, &body)),
+            Disposition::Failed => release(guard, Release::Failed),
+            Disposition::NotStarted => release(guard, Release::NotStarted),
+            Disposition::Unknown => release(guard, Release::Unknown),
+        };
+        let config = Arc::clone(&self.config);
+        if self.settle(settling).await {
+            let retention = config.idempotency.retention().get();
+            replay::mark_expiry(&config, &mut head.headers, retention);
+        }
+        Response::from_parts(head, body.into_body())
+    }
+
+    fn record<R: Body>(&self, head: &Parts, body: &Captured<R>) -> Answer {
+        let reason = match body {
+            Captured::Whole { data, trailers } => {
+                let stored = &self.config.profile.stored_headers;
+                let trailers = trailers.as_ref();
+                match stored_response::encode(head, trailers, data, stored) {
+                    Some(answer) => return answer,
+                    None => NotKeptReason::TooLarge,
+                }
+            }
+            Captured::Open { reason, .. } => *reason,
+            Captured::Untouched(_) => NotKeptReason::Stream,
+            Captured::Broken { .. } => NotKeptReason::Broken,
+        };
+        Answer::not_kept(reason)
+    }
+
+    /// Waits for the store, but not longer than `store_wait`: then it is waited for elsewhere.
+    async fn settle(self, mut settling: Settling) -> bool {
+        let config = Arc::clone(&self.config);
+        // a timer is made only when the store does not answer at once
+        let slow = async { config.idempotency.clock().sleep(config.store_wait).await };
+        tokio::select! {
+            biased;
+            on_record = &mut settling => on_record,
+            () = slow => {
+                let ticket = self.ticket;
+                let rest = async move {
+                    settling.await;
+                    drop(ticket);
+                };
+                tokio::spawn(rest.in_current_span());
+                false
+            }
+        }
+    }
+}
+
+fn complete(guard: ClaimGuard, answer: Answer) -> Settling {
+    Box::pin(async move {
+        // what could not be recorded is an event of the executor
+        match guard.complete(answer).await {
+            Recorded::Stored | Recorded::NotKept | Recorded::Restored => true,
+            Recorded::Lost | Recorded::Unrecorded(_) | Recorded::Unprotected => false,
+        }
+    })
+}
+
+fn release(guard: ClaimGuard, how: Release) -> Settling {
+    Box::pin(async move {
+        // a failed release is an event of the executor; the lease then ends the claim
+        let _told = guard.release(how).await;
+        false
+    })
+}

@@ -1,0 +1,30 @@
+// its examples need the feature
+#![cfg_attr(feature = "axum", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "axum"), doc = "Idempotency keys for HTTP services; see the README.")]
+
+mod admission;
+#[cfg(feature = "axum")]
+mod attempt_extractor;
+mod body;
+mod capture;
+mod config;
+mod detached;
+mod exchange;
+mod flight;
+mod key;
+mod layer;
+mod profile;
+mod refusal;
+mod replay;
+mod service;
+mod stored_headers;
+mod stored_response;
+
+#[cfg(feature = "axum")]
+pub use attempt_extractor::{CurrentAttempt, NoAttempt};
+pub use body::HttpBody;
+pub use idempotency_core::{Attempt, Idempotency, Scope};
+pub use layer::IdempotencyLayer;
+pub use profile::{KeyRule, Markers, Presence, Profile, Statuses};
+pub use service::{IdempotencyService, ResponseFuture};
+pub use stored_headers::StoredHeaders;

@@ -1,0 +1,107 @@
+use bytes::{Buf, BufMut, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response::Parts};
+use idempotency_core::Answer;
+
+use crate::StoredHeaders;
+
+/// A response as it is stored, format 1. Numbers are big-endian.
+///
+/// | bytes | what |
+/// |---|---|
+/// | 1 | format, 1 |
+/// | 2 | status |
+/// | 2 | number of header lines, n |
+/// | 2 | number of trailer lines, m |
+/// | … | n + m lines: length of the name (2), name, length of the value (4), value |
+/// | rest | body |
+#[derive(Debug, PartialEq)]
+pub(crate) struct StoredResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) trailers: Option<HeaderMap>,
+    pub(crate) body: Bytes,
+}
+
+const FORMAT: u8 = 1;
+
+/// A stored response that this release cannot read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+/// Writes a response; `None` when it has more or longer header lines than any server takes.
+pub(crate) fn encode(
+    response: &Parts,
+    trailers: Option<&HeaderMap>,
+    body: &[u8],
+    stored: &StoredHeaders,
+) -> Option<Answer> {
+    let mut lines = Vec::with_capacity(256);
+    let header_lines = write_lines(&mut lines, stored, &response.headers)?;
+    let trailer_lines = match trailers {
+        Some(trailers) => write_lines(&mut lines, stored, trailers)?,
+        None => 0,
+    };
+    let mut head = Vec::with_capacity(7);
+    head.put_u8(FORMAT);
+    head.put_u16(response.status.as_u16());
+    head.put_u16(header_lines);
+    head.put_u16(trailer_lines);
+    Some(Answer::joined(&[&head, &lines, body]))
+}
+
+fn write_lines(out: &mut Vec<u8>, stored: &StoredHeaders, headers: &HeaderMap) -> Option<u16> {
+    let mut count: u16 = 0;
+    for (name, value) in stored.of(headers) {
+        out.put_u16(name.as_str().len().try_into().ok()?);
+        out.put_slice(name.as_str().as_bytes());
+        out.put_u32(value.len().try_into().ok()?);
+        out.put_slice(value.as_bytes());
+        count = count.checked_add(1)?;
+    }
+    Some(count)
+}
+
+/// Reads what [`encode`] wrote.
+pub(crate) fn decode(mut stored: Bytes) -> Result<StoredResponse, Unreadable> {
+    if stored.try_get_u8().map_err(unreadable)? != FORMAT {
+        return Err(Unreadable);
+    }
+    let status = stored.try_get_u16().map_err(unreadable)?;
+    let header_lines = stored.try_get_u16().map_err(unreadable)?;
+    let trailer_lines = stored.try_get_u16().map_err(unreadable)?;
+    let headers = lines(&mut stored, header_lines)?;
+    let trailers = lines(&mut stored, trailer_lines)?;
+    Ok(StoredResponse {
+        status: StatusCode::from_u16(status).map_err(unreadable)?,
+        headers,
+        trailers: Some(trailers).filter(|trailers| !trailers.is_empty()),
+        body: stored,
+    })
+}
+
+fn lines(stored: &mut Bytes, count: u16) -> Result<HeaderMap, Unreadable> {
+    let mut headers = HeaderMap::new();
+    for _ in 0..count {
+        let length = stored.try_get_u16().map_err(unreadable)?;
+        let name = HeaderName::from_bytes(&take(stored, length.into())?).map_err(unreadable)?;
+        let length = stored.try_get_u32().map_err(unreadable)?;
+        let length = usize::try_from(length).map_err(unreadable)?;
+        let value = HeaderValue::from_maybe_shared(take(stored, length)?).map_err(unreadable)?;
+        headers.try_append(name, value).map_err(unreadable)?;
+    }
+    Ok(headers)
+}
+
+fn take(stored: &mut Bytes, length: usize) -> Result<Bytes, Unreadable> {
+    if length > stored.len() {
+        return Err(Unreadable);
+    }
+    Ok(stored.split_to(length))
+}
+
+fn unreadable<E>(_: E) -> Unreadable {
+    Unreadable
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! A service that counts what it does.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::request::Parts;
+use idempotency_core::Scope;
+use idempotency_memory::MemoryStore;
+use idempotency_tower::IdempotencyLayer;
+
+/// How often a handler ran.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs(Arc<AtomicUsize>);
+
+impl Runs {
+    /// Counts one run, and says which one it is.
+    pub(crate) fn count(&self) -> usize {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The account of a bearer token `ACCOUNT` or `ACCOUNT_N`.
+pub(crate) fn account(request: &Parts) -> Option<Scope> {
+    let token = request.headers.get("authorization")?.to_str().ok()?;
+    let token = token.strip_prefix("Bearer ")?;
+    let account = token.split_once('_').map_or(token, |(account, _)| account);
+    Scope::new(account).ok()
+}
+
+/// A layer over an empty store of its own.
+pub(crate) fn layer() -> IdempotencyLayer {
+    IdempotencyLayer::new(MemoryStore::new(), account)
+}
