@@ -27,7 +27,8 @@ async fn is_a_store(connected: Connected) {
 #[tokio::test]
 async fn one_server_by_tcp_and_by_its_socket() {
     let server = RedisServer::start().unwrap();
-    let limits = "max_response_bytes=9&max_checkpoint_bytes=8&timeout_ms=900&connect_timeout_ms=800";
+    let limits =
+        "max_response_bytes=9&max_checkpoint_bytes=8&timeout_ms=900&connect_timeout_ms=800";
     let url = format!("{}/2?namespace=a&{limits}", server.url());
     let connected = connect(&url).await.unwrap();
     let profile = connected.store().profile().clone();
