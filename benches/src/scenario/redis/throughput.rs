@@ -161,7 +161,7 @@ impl Bench {
                     match what {
                         Do::Claim => claim(&*store, intent, fingerprint).await?,
                         Do::Fresh => {
-                            claim_and_complete(&*store, intent, fingerprint, &response).await?
+                            claim_and_complete(&*store, intent, fingerprint, &response).await?;
                         }
                         Do::Replay => replay(&*store, intent).await?,
                     }
