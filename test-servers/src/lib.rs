@@ -1,0 +1,32 @@
+//! Starts and stops real servers for the tests: on free ports of loopback, in temporary directories.
+//!
+//! A server lives as long as its value. A value in a `static` is never dropped, and a test process can
+//! be killed; the server ends all the same, because it runs under a small wrapper that reads a pipe
+//! whose other end only the test process holds. So one server can be shared by all tests of a process:
+//!
+//! ```no_run
+//! use std::sync::OnceLock;
+//!
+//! use test_servers::redis::RedisServer;
+//!
+//! fn shared() -> &'static RedisServer {
+//!     static SERVER: OnceLock<RedisServer> = OnceLock::new();
+//!     SERVER.get_or_init(|| RedisServer::start().expect("a Redis server"))
+//! }
+//! ```
+//!
+//! Nothing is ever skipped: a program that is missing is an error that names the command which
+//! installs it. Everything here blocks the calling thread, for a fraction of a second as a rule.
+//!
+//! One module a kind of server.
+
+mod error;
+mod poll;
+mod port;
+mod process;
+pub mod redis;
+
+pub use error::ServerError;
+pub use poll::until;
+pub use port::free_port;
+pub use process::{Launch, Process};
