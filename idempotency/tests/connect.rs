@@ -1,6 +1,5 @@
 //! Store URLs: what is understood, and what the errors say.
 #![cfg(feature = "memory")]
-
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use idempotency::{ConnectError, IdempotencyKey, Sharing, connect};
