@@ -29,3 +29,4 @@ pub use time::{
     Clock, DurationError, Lease, ManualClock, Retention, Sleep, SystemClock, Timestamp,
 };
 pub use token::{ClaimToken, RandomSourceError};
+pub use tokio_util::sync::CancellationToken;

@@ -62,10 +62,18 @@ impl Attempt {
         self.0.checkpoints.is_some()
     }
 
-    /// Cancelled when the attempt no longer holds its key: another one may run. Stop before the next
-    /// effect.
-    pub fn lost(&self) -> &CancellationToken {
-        &self.0.lost
+    /// Ends when the attempt no longer holds its key: another one may run. Stop before the next effect.
+    ///
+    /// # Cancel safety
+    /// Can be dropped and called again.
+    pub async fn lost(&self) {
+        self.0.lost.cancelled().await;
+    }
+
+    /// The same as a token to hand on, cancelled when the key is lost. It is the caller's own:
+    /// cancelling it tells nobody.
+    pub fn lost_token(&self) -> CancellationToken {
+        self.0.lost.child_token()
     }
 
     /// Whether the attempt no longer holds its key.

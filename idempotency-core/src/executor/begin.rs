@@ -2,11 +2,12 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 use super::{
     Answer, Attempt, Begun, ClaimGuard, Error, EventKind, Idempotency, OnDuplicate, OnStoreFailure,
-    Question, Recorded, Recovery, Replayed, Verdict,
+    Replayed,
     attempt::Inner,
     call::{Answered, Call},
     guard::Claim,
-    heartbeat::{Heartbeat, Held, LeaseState},
+    heartbeat::Heartbeat,
+    held::{Held, LeaseState},
     waiters::Waiter,
 };
 use crate::{
@@ -14,8 +15,8 @@ use crate::{
     fingerprint::Fingerprint,
     key::IdempotencyKey,
     store::{
-        Abandoned, Acquired, ClaimOutcome, ClaimRequest, ErrorKind, Operation, Release,
-        RenewOutcome, Replay, Running, StoreError, Takeover,
+        Acquired, ClaimOutcome, ClaimRequest, ErrorKind, Operation, RenewOutcome, Replay, Running,
+        StoreError, Takeover,
     },
     token::ClaimToken,
 };
@@ -25,9 +26,9 @@ const MAX_CLAIMS: u32 = 3;
 
 /// One call of `begin`.
 pub(super) struct Beginning<'a> {
-    executor: &'a Idempotency,
-    key: &'a IdempotencyKey,
-    fingerprint: Fingerprint,
+    pub(super) executor: &'a Idempotency,
+    pub(super) key: &'a IdempotencyKey,
+    pub(super) fingerprint: Fingerprint,
     token: ClaimToken,
     started_at: Duration,
     waiter: Option<Waiter>,
@@ -35,7 +36,7 @@ pub(super) struct Beginning<'a> {
 }
 
 /// What follows from one answer.
-enum Next {
+pub(super) enum Next {
     Done(Begun),
     ClaimAgain,
 }
@@ -80,7 +81,10 @@ impl<'a> Beginning<'a> {
         }
     }
 
-    async fn claim(&self, takeover: Takeover) -> Result<Answered<ClaimOutcome>, StoreError> {
+    pub(super) async fn claim(
+        &self,
+        takeover: Takeover,
+    ) -> Result<Answered<ClaimOutcome>, StoreError> {
         let (shared, settings) = (&self.executor.shared, &self.executor.settings);
         let request = ClaimRequest {
             key: self.key,
@@ -115,7 +119,7 @@ impl<'a> Beginning<'a> {
     ///
     /// The lease counts from before the claim was sent; when little of it is left, it is renewed
     /// before anything begins (C61).
-    async fn hold(
+    pub(super) async fn hold(
         &self,
         acquired: &Acquired,
         sent_at: Duration,
@@ -128,6 +132,8 @@ impl<'a> Beginning<'a> {
             token: self.token,
             attempt: acquired.attempt,
             lease: settings.lease,
+            // an attempt that began before the clock's origin began at its origin
+            first_attempt_at: sent_at.saturating_sub(acquired.first_attempt_ago),
             lease_state: Arc::new(LeaseState::new(deadline)),
         };
         let mut sequence = NonZeroU64::MIN;
@@ -137,7 +143,8 @@ impl<'a> Beginning<'a> {
                 break;
             }
             if sequence.get() > u64::from(MAX_CLAIMS) {
-                return Ok(None);
+                held.give_up(settings).await;
+                return Err(Error::StoreTooSlow { lease: settings.lease.get() });
             }
             let until = now.saturating_add(settings.store_deadline);
             match held.renew(sequence, None, settings.store_timeout, until).await? {
@@ -165,7 +172,7 @@ impl<'a> Beginning<'a> {
     }
 
     /// A token that was lost is never used again (C47).
-    fn claim_anew(&mut self) -> Result<(), Error> {
+    pub(super) fn claim_anew(&mut self) -> Result<(), Error> {
         self.lost_claims += 1;
         if self.lost_claims >= MAX_CLAIMS {
             return Err(Error::KeptLosing { tries: self.lost_claims });
@@ -205,79 +212,6 @@ impl<'a> Beginning<'a> {
         Next::ClaimAgain
     }
 
-    async fn recover(&mut self, seen: Abandoned) -> Result<Next, Error> {
-        self.observe(EventKind::Abandoned, Some(seen.attempt), None);
-        let Some(hook) = self.executor.settings.recovery.clone() else {
-            return Ok(Next::Done(Begun::Unknown(seen)));
-        };
-        let verdict = hook.recover(self.question(&seen)).await;
-        if matches!(verdict, Verdict::Unknown) {
-            return Ok(Next::Done(Begun::Unknown(seen)));
-        }
-        let Answered { answer, sent_at } = self.claim(Takeover::Allow).await?;
-        // anything else is told by the next claim
-        let ClaimOutcome::Acquired(acquired) = answer else {
-            return Ok(Next::ClaimAgain);
-        };
-        let Some(guard) = self.hold(&acquired, sent_at).await? else {
-            return self.claim_anew().map(|()| Next::ClaimAgain);
-        };
-        if acquired.attempt == seen.attempt.next() {
-            return self.apply(verdict, guard, seen).await;
-        }
-        // another attempt came in between: the verdict is not about the last one (C63)
-        let before = AttemptNumber::new(acquired.attempt.get() - 1).unwrap_or(seen.attempt);
-        let last = Abandoned { attempt: before, checkpoint: acquired.checkpoint, ..seen };
-        let verdict = self.ask(&*hook, &last).await;
-        self.apply(verdict, guard, last).await
-    }
-
-    async fn ask(&self, hook: &dyn Recovery, abandoned: &Abandoned) -> Verdict {
-        hook.recover(self.question(abandoned)).await
-    }
-
-    fn question<'q>(&'q self, abandoned: &'q Abandoned) -> Question<'q> {
-        Question { key: self.key, fingerprint: self.fingerprint, abandoned }
-    }
-
-    /// Acts on a verdict about the attempt right before the one that is held.
-    async fn apply(
-        &mut self,
-        verdict: Verdict,
-        guard: ClaimGuard,
-        judged: Abandoned,
-    ) -> Result<Next, Error> {
-        let attempt = guard.attempt().number();
-        match verdict {
-            Verdict::Unknown => {
-                // a failed release is an event; its lease then ends the claim
-                let _told = guard.release(Release::Unknown).await;
-                Ok(Next::Done(Begun::Unknown(judged)))
-            }
-            Verdict::NotHappened if guard.attempt().is_lost() => {
-                self.claim_anew().map(|()| Next::ClaimAgain)
-            }
-            Verdict::NotHappened => {
-                let ago = guard.attempt().first_attempt_ago();
-                self.observe(EventKind::Recovered, Some(judged.attempt), None);
-                self.observe(EventKind::TakenOver, Some(attempt), Some(ago));
-                Ok(Next::Done(Begun::Acquired(guard)))
-            }
-            Verdict::Happened(answer) => {
-                if let Recorded::Lost = guard.complete(answer.clone()).await {
-                    return self.claim_anew().map(|()| Next::ClaimAgain);
-                }
-                self.observe(EventKind::Recovered, Some(judged.attempt), None);
-                Ok(Next::Done(Begun::Replayed(Replayed {
-                    answer,
-                    attempt,
-                    age: Duration::ZERO,
-                    retention_remaining: self.executor.settings.retention.get(),
-                })))
-            }
-        }
-    }
-
     /// The store did not answer the claim: run without protection, if that is what was asked for.
     fn without_store(&self, error: StoreError) -> Result<Begun, Error> {
         let down = error.is_transient() || error.kind() == ErrorKind::Full;
@@ -288,7 +222,12 @@ impl<'a> Beginning<'a> {
         Ok(Begun::Acquired(ClaimGuard::unprotected(self.key.clone())))
     }
 
-    fn observe(&self, kind: EventKind, attempt: Option<AttemptNumber>, ago: Option<Duration>) {
+    pub(super) fn observe(
+        &self,
+        kind: EventKind,
+        attempt: Option<AttemptNumber>,
+        ago: Option<Duration>,
+    ) {
         self.executor.shared.observe(kind, self.key, attempt, ago);
     }
 }

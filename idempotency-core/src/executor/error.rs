@@ -16,11 +16,19 @@ pub enum Error {
     Random(#[from] RandomSourceError),
     /// The claim was lost again and again before the work could start. The work was not run.
     #[error(
-        "the claim was lost {tries} times before the work could start: the store answers slower than the lease, or loses records"
+        "the claim was lost {tries} times before the work could start: does the store lose records?"
     )]
     KeptLosing {
         /// How often it was claimed.
         tries: u32,
+    },
+    /// The store answers so slowly that no lease is left to work with. The work was not run.
+    #[error(
+        "the store takes most of a lease of {lease:?} to answer, so the work was not started: use a longer lease, or find out why the store is slow"
+    )]
+    StoreTooSlow {
+        /// The lease.
+        lease: std::time::Duration,
     },
     /// The store has no operator's verbs.
     #[error("this store cannot settle: it has no operator's verbs")]

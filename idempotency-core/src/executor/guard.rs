@@ -6,7 +6,8 @@ use super::{
     Answer, Attempt, EventKind, NotKeptReason, Recorded,
     attempt::Inner,
     call::{Answered, Call},
-    heartbeat::{Heartbeat, Held},
+    heartbeat::Heartbeat,
+    held::Held,
     settings::Settings,
 };
 use crate::{

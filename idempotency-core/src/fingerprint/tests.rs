@@ -96,6 +96,22 @@ fn parts_never_run_into_each_other() {
     assert_eq!(distinct.len(), list.len());
 }
 
+/// Kind of fault: a part that changes from try to try (H-26): an upload has another boundary each
+/// time. Raw bytes then differ, which refuses an honest retry and never runs it twice; the parts that
+/// count are named instead.
+#[test]
+fn uploads_are_the_same_by_their_named_parts() {
+    let upload = |boundary: &str, name: &str| {
+        format!("--{boundary}\r\nname={name}\r\n\r\nfile\r\n--{boundary}--")
+    };
+    let raw = |boundary: &str| Fingerprint::of_bytes(upload(boundary, "a.txt"));
+    assert_ne!(raw("one"), raw("two"));
+    let named =
+        |name: &str| Fingerprint::builder().part("name", name).part("sha256", [7; 32]).finish();
+    assert_eq!(named("a.txt"), named("a.txt"));
+    assert_ne!(named("a.txt"), named("b.txt"));
+}
+
 #[test]
 fn keyed_fingerprints_differ_by_key_and_do_not_show_it() {
     let key = FingerprintKey::new("secret");

@@ -145,9 +145,9 @@ async fn events_tell_attempt_and_time_since_the_first() {
         told,
         [
             (EventKind::Acquired, Some(1), Some(ms(0))),
-            (EventKind::Released(Release::Failed), Some(1), None),
+            (EventKind::Released(Release::Failed), Some(1), Some(ms(0))),
             (EventKind::TakenOver, Some(2), Some(ms(1_000))),
-            (EventKind::Completed, Some(2), None),
+            (EventKind::Completed, Some(2), Some(ms(1_000))),
             (EventKind::Replayed, Some(2), Some(ms(2_000))),
         ]
     );

@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use idempotency_core::{
-    AttemptNumber, Begun, CheckpointError, Clock, ErrorKind, EventKind, IdempotencyStore,
+    AttemptNumber, Begun, CheckpointError, Clock, Error, ErrorKind, EventKind, IdempotencyStore,
     ManualClock, Operation, Outcome, Recorded, Release, ReleaseOutcome, State, SystemClock,
 };
 
@@ -92,7 +92,7 @@ async fn renewal_ends_at_the_hold_limit_and_says_so() {
         let idempotency = idempotency.clone();
         tokio::spawn(async move {
             let work = async |attempt: idempotency_core::Attempt| {
-                attempt.lost().cancelled().await;
+                attempt.lost().await;
                 std::future::pending::<Result<u32, Refused>>().await
             };
             idempotency.run(&key("k"), request("body"), work).await
@@ -196,6 +196,19 @@ async fn a_claim_that_is_lost_before_the_work_starts_is_made_anew() {
     let outcome = late.await.unwrap();
     assert!(matches!(outcome, Outcome::Executed(Ok(3))), "{outcome:?}");
     assert_eq!((faulty.calls(Operation::Claim), faulty.calls(Operation::Renew)), (2, 1));
+}
+
+/// A store too slow for the lease: nothing runs, and the key is given back as never started.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_too_slow_for_the_lease_starts_no_work() {
+    let faulty = Faulty::new(store(), |operation| match operation {
+        Operation::Claim | Operation::Renew => Plan::SlowReply(ms(2_500)),
+        _ => Plan::Deliver,
+    });
+    let work = async |_| -> Result<u32, Refused> { panic!("it ran") };
+    let error = patient(faulty.clone()).run(&key("k"), request("body"), work).await.unwrap_err();
+    assert!(matches!(error, Error::StoreTooSlow { .. }), "{error}");
+    assert_eq!(faulty.lookup(&key("k")).await.unwrap(), None);
 }
 
 /// An executor that lets one try take 4 s, under a lease of 3 s: longer than the settings allow, so

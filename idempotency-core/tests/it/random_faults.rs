@@ -93,7 +93,7 @@ async fn client(idempotency: Idempotency, ledger: Ledger, seed: u64) -> Option<(
             let running = Running(&ledger, ledger.start(attempt.clone()));
             tokio::select! {
                 () = tokio::time::sleep(work_takes) => {}
-                () = attempt.lost().cancelled() => return Err(Refused::Perhaps),
+                () = attempt.lost() => return Err(Refused::Perhaps),
             }
             drop(running);
             if fails { Err(Refused::Passing) } else { Ok(number) }

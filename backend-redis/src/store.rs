@@ -1,0 +1,360 @@
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use idempotency_core::{
+    ClaimOutcome, ClaimRequest, CompleteRequest, Connected, ErrorKind, FinishOutcome,
+    IdempotencyKey, IdempotencyStore, Namespace, Operation, Record, Release, ReleaseOutcome,
+    ReleaseRequest, RenewOutcome, RenewRequest, StorageKey, StoreError, StoreProfile, Takeover,
+    machine,
+};
+use redis::{Pipeline, RedisError, RedisResult, Value};
+
+use crate::{
+    RedisStoreBuilder,
+    answer::{self, Hot},
+    error::{classify, is_unknown_syntax, is_worth_another_try},
+    link::{Dial, Link},
+    replicas::Replicas,
+    script::{self, Script},
+    watch::Subscriber,
+    wire::{self, Name},
+};
+
+/// Records in Redis or Valkey: one server, a primary with replicas and Sentinels, or a Cluster.
+///
+/// Clones share one connection. Any number of tasks use it at the same time.
+///
+/// # Cancel safety
+/// A dropped future leaves the connection in order. What was sent may still be applied, at any time: a
+/// command that a stopped server has in its buffer runs when it wakes up (C46: how late is not
+/// bounded).
+#[derive(Clone)]
+pub struct RedisStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) link: Link,
+    pub(crate) namespace: Namespace,
+    timeout: Duration,
+    profile: StoreProfile,
+    replicas: Option<Replicas>,
+    subscriber: Option<Arc<Subscriber>>,
+    /// The server does not know `SET` with `NX` and `GET`.
+    is_old: AtomicBool,
+}
+
+/// Where a record is, and what it has to be called.
+pub(crate) struct Place {
+    pub(crate) key: StorageKey,
+    pub(crate) name: Name,
+}
+
+/// What is sent to the server.
+enum Request<'a> {
+    Hot(&'a Pipeline),
+    Script(&'static Script, &'a str, &'a [&'a [u8]]),
+}
+
+/// How often an operation is sent when connections break or a server is not ready: one that was
+/// promoted a moment ago is found by the second try, one that is down is not waited for.
+const TRIES: u32 = 4;
+
+impl RedisStore {
+    /// A store at `url` with the default limits.
+    ///
+    /// # Errors
+    /// The URL is refused (`Invalid`), or the server cannot be reached.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::builder().connect(url).await
+    }
+
+    /// Other limits, another namespace, the application's own connection.
+    pub fn builder() -> RedisStoreBuilder {
+        RedisStoreBuilder::default()
+    }
+
+    pub(crate) fn with(
+        config: RedisStoreBuilder,
+        link: Link,
+        dial: Option<Dial>,
+        replicas: Option<Replicas>,
+    ) -> Self {
+        let RedisStoreBuilder { namespace, timeout, profile, .. } = config;
+        let subscriber = dial.map(|dial| Arc::new(Subscriber::new(dial)));
+        let is_old = AtomicBool::new(false);
+        let inner = Inner { link, namespace, timeout, profile, replicas, subscriber, is_old };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// This store with all that it can do besides.
+    #[must_use]
+    pub fn connected(&self) -> Connected {
+        let connected = Connected::new(Arc::new(self.clone()))
+            .with_admin(Arc::new(self.clone()))
+            .with_doctor(Arc::new(self.clone()));
+        match &self.inner.subscriber {
+            Some(_) => connected.with_watch(Arc::new(self.clone())),
+            None => connected,
+        }
+    }
+
+    pub(crate) fn place(&self, key: &IdempotencyKey) -> Place {
+        let key = self.inner.namespace.storage_key(key);
+        let name = Name::of(key.as_str());
+        Place { key, name }
+    }
+
+    pub(crate) fn subscriber(&self) -> Option<&Arc<Subscriber>> {
+        self.inner.subscriber.as_ref()
+    }
+
+    /// Runs a script on the key of `place`.
+    pub(crate) async fn run(
+        &self,
+        operation: Operation,
+        script: &'static Script,
+        place: &Place,
+        arguments: &[&[u8]],
+    ) -> Result<Value, StoreError> {
+        let request = Request::Script(script, place.key.as_str(), arguments);
+        let mut replies = self.within_timeout(operation, self.send(operation, &request)).await?;
+        replies.pop().unwrap_or(Ok(Value::Nil)).map_err(|error| self.classify(operation, &error))
+    }
+
+    /// Answers an error when nothing came back in time (C51).
+    pub(crate) async fn within_timeout<T>(
+        &self,
+        operation: Operation,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let timeout = self.inner.timeout;
+        tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
+            // it may hang for ever, or the server behind it may have been replaced
+            self.inner.link.give_up_connection();
+            let detail = format!("no reply within {timeout:?}");
+            let error = StoreError::new(operation, ErrorKind::Timeout, detail);
+            let only_reads =
+                matches!(operation, Operation::Lookup | Operation::List | Operation::Doctor);
+            Err(if only_reads { error.without_effect() } else { error })
+        })
+    }
+
+    /// Sends, and sends again where that can help: all operations may be repeated, except those of
+    /// operators, whose second copy would answer that the record has changed.
+    async fn send(
+        &self,
+        operation: Operation,
+        request: &Request<'_>,
+    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
+        let may_repeat = !matches!(operation, Operation::Settle | Operation::Remove);
+        let mut may_have_happened = false;
+        let mut tries = 1;
+        loop {
+            let error = match self.send_once(request).await {
+                Ok(replies) => match replies.first() {
+                    Some(Err(error)) if is_worth_another_try(error) => error.clone(),
+                    _ => return Ok(replies),
+                },
+                Err(error) => error,
+            };
+            let classified = self.classify(operation, &error);
+            let again = is_worth_another_try(&error);
+            if again {
+                self.inner.link.give_up_connection();
+            }
+            let unknown = classified.effect() == idempotency_core::Effect::Unknown;
+            if !again || tries == TRIES || !may_repeat && unknown {
+                return Err(if may_have_happened && !unknown {
+                    StoreError::new(
+                        operation,
+                        classified.kind(),
+                        "an earlier try broke off, this one was refused",
+                    )
+                    .with_source(classified)
+                } else {
+                    classified
+                });
+            }
+            may_have_happened |= unknown;
+            let longest = 20_u64 << tries;
+            tries += 1;
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(longest / 2..longest))).await;
+        }
+    }
+
+    async fn send_once(&self, request: &Request<'_>) -> RedisResult<Vec<RedisResult<Value>>> {
+        match request {
+            Request::Hot(commands) => self.inner.link.pipeline(commands).await,
+            Request::Script(script, key, arguments) => {
+                let reply = self.inner.link.script(script, key, arguments).await?;
+                Ok(vec![Ok(reply)])
+            }
+        }
+    }
+
+    /// Where the driver sends again by itself, an error says nothing of the tries before.
+    fn classify(&self, operation: Operation, error: &RedisError) -> StoreError {
+        let error = classify(operation, error);
+        let says_all =
+            matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Denied | ErrorKind::Invalid);
+        if self.inner.link.sends_again() && !says_all {
+            let detail = "the Cluster could not answer; an earlier try may have been applied";
+            return StoreError::new(operation, error.kind(), detail).with_source(error);
+        }
+        error
+    }
+
+    /// Gives a connection up whose replies are not those that were asked for (C35).
+    pub(crate) fn in_step<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error) = &answer
+            && error.effect() == idempotency_core::Effect::Unknown
+            && matches!(error.kind(), ErrorKind::Unexpected | ErrorKind::Corrupt)
+        {
+            self.inner.link.give_up_connection();
+        }
+        answer
+    }
+
+    /// Without a script: `SET … NX GET PX` and `PTTL`, sent together, decide everything but a take-over.
+    async fn claim_hot(
+        &self,
+        request: &ClaimRequest<'_>,
+        place: &Place,
+        value: &[u8],
+        life: &[u8],
+    ) -> Result<Hot, StoreError> {
+        let mut commands = Pipeline::with_capacity(2);
+        let key = place.key.as_str();
+        commands.cmd("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(life);
+        commands.cmd("PTTL").arg(key);
+        commands.ignore_errors();
+        let replies = self.send(Operation::Claim, &Request::Hot(&commands)).await?;
+        let mut replies = replies.into_iter();
+        match (replies.next(), replies.next()) {
+            (Some(Ok(set)), Some(Ok(left))) => answer::hot_claim(request, place.name, [set, left]),
+            (Some(Ok(Value::Nil)), Some(Err(_))) => {
+                answer::hot_claim(request, place.name, [Value::Nil, Value::Nil])
+            }
+            (Some(Err(error)), _) if is_unknown_syntax(&error) => {
+                self.inner.is_old.store(true, Ordering::Relaxed);
+                Ok(Hot::AskTheScript)
+            }
+            (Some(Err(error)), _) => Err(self.classify(Operation::Claim, &error)),
+            // the second of the two was refused, as it is while a slot moves to another node
+            _ => Ok(Hot::AskTheScript),
+        }
+    }
+
+    async fn claim_once(&self, request: &ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
+        let place = self.place(request.key);
+        let value = wire::first_attempt(place.name, request);
+        let life = wire::millis(wire::life_of_claim(request)).to_string();
+        let (value, life) = (value.as_slice(), life.as_bytes());
+        if !self.inner.is_old.load(Ordering::Relaxed) {
+            let hot = self.claim_hot(request, &place, value, life).await;
+            if let Hot::Answer(outcome) = self.in_step(hot)? {
+                return Ok(outcome);
+            }
+        }
+        let may_take_over: &[u8] = match request.takeover {
+            Takeover::Allow => b"1",
+            Takeover::Refuse => b"0",
+        };
+        let arguments = [value, life, may_take_over];
+        let asked = Request::Script(&script::CLAIM, place.key.as_str(), &arguments);
+        let mut replies = self.send(Operation::Claim, &asked).await?;
+        let reply = replies.pop().unwrap_or(Ok(Value::Nil));
+        let reply = reply.map_err(|error| self.classify(Operation::Claim, &error))?;
+        self.in_step(answer::claim(request, place.name, reply))
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for RedisStore {
+    async fn claim(&self, request: ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
+        self.within_timeout(Operation::Claim, async {
+            let outcome = self.claim_once(&request).await?;
+            if let (ClaimOutcome::Acquired(_), Some(replicas)) = (&outcome, &self.inner.replicas) {
+                replicas.have_it().await?;
+            }
+            Ok(outcome)
+        })
+        .await
+    }
+
+    async fn complete(&self, request: CompleteRequest<'_>) -> Result<FinishOutcome, StoreError> {
+        self.profile().check_response(&request.response)?;
+        let place = self.place(request.key);
+        let (token, attempt) = (request.token, request.attempt);
+        let identity = wire::identity(place.name, request.fingerprint, token, attempt);
+        let retention = wire::millis(request.retention.get());
+        let (packed, life) = (retention.to_be_bytes(), retention.to_string());
+        let payload = wire::payload(&request.response);
+        let arguments: [&[u8]; 4] = [&identity, &packed, life.as_bytes(), &payload];
+        let reply = self.run(Operation::Complete, &script::COMPLETE, &place, &arguments).await?;
+        self.in_step(answer::complete(place.name, reply))
+    }
+
+    async fn renew(&self, request: RenewRequest<'_>) -> Result<RenewOutcome, StoreError> {
+        self.profile().check_checkpoint(request.checkpoint.as_ref())?;
+        let place = self.place(request.key);
+        let checkpoint = request.checkpoint.as_deref().map(wire::payload).unwrap_or_default();
+        let lease = wire::millis(request.lease.get()).to_string();
+        let arguments: [&[u8]; 5] = [
+            &place.name.mark(),
+            &wire::holder(request.token, request.attempt),
+            &request.sequence.get().to_be_bytes(),
+            lease.as_bytes(),
+            &checkpoint,
+        ];
+        let reply = self.run(Operation::Renew, &script::RENEW, &place, &arguments).await?;
+        self.in_step(answer::renew(place.name, reply))
+    }
+
+    async fn release(&self, request: ReleaseRequest<'_>) -> Result<ReleaseOutcome, StoreError> {
+        let place = self.place(request.key);
+        let release: &[u8] = match request.release {
+            Release::NotStarted => b"N",
+            Release::Failed => b"F",
+            Release::Unknown => b"U",
+        };
+        let holder = wire::holder(request.token, request.attempt);
+        let arguments: [&[u8]; 3] = [&place.name.mark(), &holder, release];
+        let reply = self.run(Operation::Release, &script::RELEASE, &place, &arguments).await?;
+        self.in_step(answer::release(place.name, reply))
+    }
+
+    async fn lookup(&self, key: &IdempotencyKey) -> Result<Option<Record>, StoreError> {
+        let place = self.place(key);
+        let mark = place.name.mark();
+        let reply = self.run(Operation::Lookup, &script::LOOKUP, &place, &[&mark]).await?;
+        let found = self.in_step(answer::lookup(Operation::Lookup, place.name, reply))?;
+        let found = found.as_ref();
+        let shown = found.and_then(|(record, now)| machine::lookup(Some(record), (*now).into()));
+        Ok(shown.cloned())
+    }
+
+    fn profile(&self) -> &StoreProfile {
+        &self.inner.profile
+    }
+}
+
+/// Shows nothing of where the server is.
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("link", &self.inner.link)
+            .field("namespace", &self.inner.namespace)
+            .field("timeout", &self.inner.timeout)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,25 @@
+#![doc = include_str!("../README.md")]
+
+mod caller;
+mod case;
+mod clause;
+mod erased;
+mod failure;
+mod harness;
+mod list;
+mod macros;
+mod progress;
+mod proxy;
+mod report;
+mod script;
+mod subject;
+mod suite;
+
+pub use clause::{Clause, UnknownClause};
+pub use harness::{Fixture, Harness, HarnessError, Hook, RawRecord, Written, unique_namespace};
+pub use list::{CASES, Case};
+pub use proxy::{Fault, FaultProxy};
+pub use report::{CaseReport, Outcome, Report};
+#[doc(hidden)]
+pub use suite::__run_test;
+pub use suite::Suite;
