@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS @table@ (
     ended_at         timestamptz,
     retention_ms     bigint NOT NULL,
     attempt          bigint NOT NULL,
-    -- of the last renewal
+    -- of the last renewal; the bits of an unsigned number
     sequence         bigint NOT NULL DEFAULT 0,
     token            uuid NOT NULL,
     -- of the row; a newer release may write a higher one, which this one leaves alone
@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS @table@ (
         AND octet_length(fingerprint) = 33
         AND attempt BETWEEN 1 AND 4294967295
         AND retention_ms BETWEEN 1 AND 316224000000
-        AND sequence >= 0
         AND isfinite(expires_at) AND isfinite(first_claimed_at) AND isfinite(claimed_at)
         AND first_claimed_at >= timestamptz 'epoch'
         AND claimed_at >= timestamptz 'epoch'

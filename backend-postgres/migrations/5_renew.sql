@@ -8,6 +8,8 @@ AS $idempotency$
 #variable_conflict use_column
 DECLARE
     lease CONSTANT interval := lease_ms * interval '1 ms';
+    -- turns the order of signed numbers into that of unsigned ones
+    sign CONSTANT bigint := (-9223372036854775808)::bigint;
 BEGIN
     IF lock_ms <> 700 THEN
         PERFORM set_config('lock_timeout', lock_ms::text, true);
@@ -19,7 +21,7 @@ BEGIN
         sequence = seq,
         checkpoint = coalesce(leaves, t.checkpoint)
     WHERE t.key = k AND t.format = 1 AND t.state = 0 AND t.token = tok AND t.attempt = att
-        AND t.expires_at >= at AND t.sequence <= seq
+        AND t.expires_at >= at AND t.sequence # sign <= seq # sign
     RETURNING t.lease_until, t.key INTO r.lease_until, r.key;
     IF FOUND THEN
         verdict := 1;
