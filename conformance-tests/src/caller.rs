@@ -89,7 +89,7 @@ impl Caller {
         Self { fingerprint, ..self }
     }
 
-    pub(crate) fn as_attempt(self, attempt: AttemptNumber) -> Self {
+    pub(crate) fn in_attempt(self, attempt: AttemptNumber) -> Self {
         Self { attempt, ..self }
     }
 
@@ -174,7 +174,7 @@ impl Caller {
     /// Claims and holds from now on.
     pub(crate) async fn acquire(self) -> Verdict<Self> {
         let attempt = self.acquired().await?.attempt;
-        Ok(self.as_attempt(attempt))
+        Ok(self.in_attempt(attempt))
     }
 
     pub(crate) async fn acquired(&self) -> Verdict<Acquired> {

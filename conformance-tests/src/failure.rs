@@ -29,6 +29,14 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// The same failure, with what led to it.
+    pub(crate) fn because(self, cause: &str) -> Self {
+        let what = format!("{}, in {cause}", self.what);
+        Self { what, ..self }
+    }
+}
+
 /// `what: expected this, got that (file:line of the case)`
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

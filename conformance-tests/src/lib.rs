@@ -1,13 +1,16 @@
 #![doc = include_str!("../README.md")]
 
+mod answer;
 mod caller;
 mod case;
 mod clause;
 mod erased;
 mod failure;
 mod harness;
+mod history;
 mod list;
 mod macros;
+mod model;
 mod progress;
 mod proxy;
 mod report;

@@ -205,6 +205,14 @@ macro_rules! __for_each_case {
             whoever_is_answered_is_seen_by_all: C60,
             whoever_is_answered_is_seen_through_other_connections: C60,
         }
+        model {
+            programs_that_found_something_once_find_nothing: C60,
+            random_programs_are_answered_as_by_the_machine: C60,
+        }
+        history {
+            what_concurrent_workers_saw_has_an_order: C60,
+            what_workers_saw_through_two_connections_has_an_order: C60,
+        }
         executor {
             every_attempt_has_a_token_of_its_own: C47,
             tokens_do_not_follow_from_the_request: C47,
@@ -282,6 +290,7 @@ macro_rules! listing {
 __for_each_case! { listing {} }
 
 /// A clause without a case does not compile.
+#[expect(clippy::indexing_slicing, reason = "const, and within the length")]
 const _: () = {
     let mut clause = 0;
     while clause < Clause::ALL.len() {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Longer than any run: what lasts this long is live to its end.
-pub(crate) const LONG: Duration = Duration::from_secs(3_600);
+pub(crate) const LONG: Duration = Duration::from_hours(1);
 
 /// How late a real server may be before a case takes it as a fault. Generous: it costs time only
 /// when a case fails.
@@ -138,6 +138,11 @@ impl Subject {
     /// Time on the store's clock, since an origin of its own.
     pub(crate) fn now(&self) -> Duration {
         self.clock.as_ref().map_or_else(|| self.real.monotonic(), Clock::monotonic)
+    }
+
+    /// Time since `start` on that clock.
+    pub(crate) fn since(&self, start: Duration) -> Duration {
+        self.now().saturating_sub(start)
     }
 
     pub(crate) async fn elapse(&self, duration: Duration) {

@@ -167,11 +167,21 @@ pub(crate) async fn acquired_tells_what_is_left_of_the_lease(t: &Subject) -> Ver
     let before = t.now();
     let owner = t.caller(&key);
     let first = owner.acquired().await?.lease_remaining;
-    between("a new lease", first, LONG - t.late() - (t.now() - before), LONG + t.late())?;
+    between(
+        "a new lease",
+        first,
+        LONG.saturating_sub(t.late() + t.since(before)),
+        LONG + t.late(),
+    )?;
     t.elapse(Duration::from_millis(30)).await;
     let again = owner.acquired().await?.lease_remaining;
-    let spent = t.now() - before + t.late();
-    between("the lease later", again, LONG - spent, LONG - Duration::from_millis(29))
+    let spent = t.since(before) + t.late();
+    between(
+        "the lease later",
+        again,
+        LONG.saturating_sub(spent),
+        LONG.saturating_sub(Duration::from_millis(29)),
+    )
 }
 
 pub(crate) async fn acquired_after_its_own_lease_has_nothing_left(t: &Subject) -> Verdict {

@@ -11,8 +11,8 @@ pub(crate) async fn the_stores_clock_keeps_time(t: &Subject) -> Verdict {
     let answered = t.now();
     t.elapse(pause).await;
     let second = t.holder(&t.key()?).await?;
-    let total = t.now() - sent;
-    let shortest = (total - (answered - sent)).min(pause);
+    let total = t.since(sent);
+    let shortest = total.saturating_sub(answered.saturating_sub(sent)).min(pause);
     let first = held_record(t, &first.key).await?.claimed_at;
     let second = held_record(t, &second.key).await?.claimed_at;
     let passed = second.since(first);
@@ -49,13 +49,13 @@ pub(crate) async fn every_moment_of_a_record_is_of_one_clock(t: &Subject) -> Ver
 
 pub(crate) async fn two_connections_agree_on_the_time(t: &Subject) -> Verdict {
     let second = t.second().await?;
-    let sent = t.now();
+    let begun = t.now();
     let key = t.key()?;
     t.holder(&key).await?;
     let running = t.caller(&key).via(second).in_progress().await?;
-    let spent = t.now() - sent + t.late();
+    let spent = t.since(begun) + t.late();
     between("running for", running.running_for, Duration::ZERO, spent)?;
-    between("its lease", running.lease_remaining, LONG - spent, LONG + t.late())
+    between("its lease", running.lease_remaining, LONG.saturating_sub(spent), LONG + t.late())
 }
 
 /// Kind of fault: each process decides by its own clock.
@@ -67,12 +67,12 @@ pub(crate) async fn a_second_connection_takes_over_neither_early_nor_late(t: &Su
         t.caller(&key).via(claims).lease(t.window()).acquire().await?;
         let stranger = t.caller(&key).via(takes);
         while let ClaimOutcome::InProgress(_) = stranger.claim().await? {
-            let waited = t.now() - sent;
+            let waited = t.since(sent);
             let longest = t.window() + t.late() + t.patience();
             check("the lease", "over soon after its end", Holds(waited < longest), waited)?;
             t.elapse(Duration::from_millis(1)).await;
         }
-        let waited = t.now() - sent;
+        let waited = t.since(sent);
         check("the lease", "not over early", Holds(waited >= t.window()), waited)?;
     }
     Ok(())

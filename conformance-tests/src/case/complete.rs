@@ -34,7 +34,7 @@ pub(crate) async fn retention_counts_from_completion(t: &Subject) -> Verdict {
     let before = t.now();
     same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     let rest = t.caller(&key).replayed().await?.retention_remaining;
-    let spent = t.now() - before + t.late();
+    let spent = t.since(before) + t.late();
     between("the rest", rest, t.window().saturating_sub(spent), t.window())
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn the_retention_of_the_completion_counts(t: &Subject) -> Verdi
     let owner = owner.retention(LONG);
     same("complete", &owner.complete("answer").await?, &FinishOutcome::Done)?;
     let rest = t.caller(&key).replayed().await?.retention_remaining;
-    between("the rest", rest, LONG - (t.now() - before) - t.late(), LONG)
+    between("the rest", rest, LONG.saturating_sub(t.since(before) + t.late()), LONG)
 }
 
 pub(crate) async fn the_first_response_stays(t: &Subject) -> Verdict {
@@ -87,7 +87,7 @@ pub(crate) async fn a_stale_owner_cannot_complete(t: &Subject) -> Verdict {
 
 pub(crate) async fn another_attempt_of_the_token_cannot_complete(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    let other = owner.clone().as_attempt(AttemptNumber::FIRST.next());
+    let other = owner.clone().in_attempt(AttemptNumber::FIRST.next());
     cannot_complete(t, &other).await?;
     same("complete", &owner.complete("first").await?, &FinishOutcome::Done)?;
     cannot_complete(t, &other).await
@@ -138,7 +138,7 @@ async fn restores(t: &Subject, caller: &Caller) -> Verdict {
 /// Kind of fault: asynchronous replication drops the newest claim (H-49), eviction (H-46).
 pub(crate) async fn a_record_that_is_gone_is_restored(t: &Subject) -> Verdict {
     let third = AttemptNumber::FIRST.next().next();
-    restores(t, &t.caller(&t.key()?).as_attempt(third)).await
+    restores(t, &t.caller(&t.key()?).in_attempt(third)).await
 }
 
 pub(crate) async fn an_expired_record_is_restored(t: &Subject) -> Verdict {

@@ -137,7 +137,7 @@ pub(crate) async fn a_lease_that_is_nearly_over_is_renewed_before_work_starts(
         let started = stage.script.now();
         let deadline = deadline_of(&stage.script);
         check("work", "begun within its lease", Holds(started < deadline), (started, deadline))?;
-        let left = deadline - started;
+        let left = deadline.saturating_sub(started);
         check("work", "begun with a lease to work in", Holds(left > LEASE / 3), left)?;
         stored(guard).await
     })
@@ -203,7 +203,7 @@ pub(crate) async fn the_work_is_told_no_later_than_its_lease_ends(t: &Subject) -
         let sent = stage.script.now();
         let guard = acquired(&executor, &stage).await?;
         guard.attempt().lost().await;
-        let told = stage.script.now() - sent;
+        let told = stage.script.now().saturating_sub(sent);
         let in_time = Holds(told <= LEASE + Duration::from_millis(200));
         check("the work", "told when its lease ends", in_time, told)
     })
@@ -223,11 +223,11 @@ pub(crate) async fn at_most_one_renewal_is_on_its_way(t: &Subject) -> Verdict {
         let executor = stage.executor()?;
         let guard = acquired(&executor, &stage).await?;
         let attempt = guard.attempt().clone();
-        let saves = (0..4).map(|number| {
+        let four = (0..4).map(|number| {
             let attempt = attempt.clone();
             async move { attempt.save_checkpoint(vec![number]).await }
         });
-        let saved = futures_util::future::join_all(saves);
+        let saved = futures_util::future::join_all(four);
         let (saved, ()) = futures_util::future::join(saved, stage.pass(LEASE * 2)).await;
         let all = Holds(saved.iter().all(Result::is_ok));
         check("four checkpoints at once", "saved", all, &saved)?;

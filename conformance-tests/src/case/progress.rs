@@ -10,11 +10,11 @@ pub(crate) async fn live_claim_of_another_is_in_progress(t: &Subject) -> Verdict
     t.holder(&key).await?;
     t.elapse(Duration::from_millis(30)).await;
     let running = t.caller(&key).in_progress().await?;
-    let spent = t.now() - before + t.late();
+    let spent = t.since(before) + t.late();
     same("the attempt", &running.attempt, &AttemptNumber::FIRST)?;
     let ran = Duration::from_millis(30).saturating_sub(t.late());
     between("running for", running.running_for, ran, spent)?;
-    between("its lease", running.lease_remaining, LONG - spent, LONG)
+    between("its lease", running.lease_remaining, LONG.saturating_sub(spent), LONG)
 }
 
 pub(crate) async fn live_claim_is_in_progress_for_those_who_refuse_too(t: &Subject) -> Verdict {
@@ -47,7 +47,7 @@ pub(crate) async fn an_attempt_that_was_taken_over_runs_since_the_takeover(t: &S
     t.holder(&key).await?;
     let running = t.caller(&key).in_progress().await?;
     same("the attempt", &running.attempt.get(), &2)?;
-    let spent = t.now() - taken + t.late();
+    let spent = t.since(taken) + t.late();
     between("running for", running.running_for, Duration::ZERO, spent)
 }
 

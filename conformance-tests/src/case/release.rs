@@ -106,7 +106,7 @@ pub(crate) async fn a_stale_owner_cannot_release(t: &Subject) -> Verdict {
 
 pub(crate) async fn another_attempt_of_the_token_cannot_release(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    cannot_release(t, &owner.as_attempt(AttemptNumber::FIRST.next())).await
+    cannot_release(t, &owner.in_attempt(AttemptNumber::FIRST.next())).await
 }
 
 /// Kind of fault: clean-up removes a finished result (H-05, H-14).

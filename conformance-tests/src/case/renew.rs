@@ -9,9 +9,9 @@ pub(crate) async fn a_renewal_lengthens_the_lease(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
     let before = t.now();
     let held = owner.held(Renewal::number(1).lease(LONG * 2)).await?;
-    between("the lease", held, LONG * 2 - (t.now() - before) - t.late(), LONG * 2)?;
+    between("the lease", held, (LONG * 2).saturating_sub(t.since(before) + t.late()), LONG * 2)?;
     let seen = t.caller(&owner.key).in_progress().await?.lease_remaining;
-    between("the lease seen", seen, LONG * 2 - (t.now() - before) - t.late(), LONG * 2)
+    between("the lease seen", seen, (LONG * 2).saturating_sub(t.since(before) + t.late()), LONG * 2)
 }
 
 pub(crate) async fn a_renewal_never_shortens_the_lease(t: &Subject) -> Verdict {
@@ -21,7 +21,7 @@ pub(crate) async fn a_renewal_never_shortens_the_lease(t: &Subject) -> Verdict {
     between(
         "the lease",
         held,
-        LONG - (t.now() - before) - Duration::from_secs(2) - t.late(),
+        LONG.saturating_sub(t.since(before) + Duration::from_secs(2) + t.late()),
         LONG,
     )?;
     let seen = t.caller(&owner.key).in_progress().await?.lease_remaining;
@@ -94,7 +94,7 @@ pub(crate) async fn a_stale_owner_cannot_renew(t: &Subject) -> Verdict {
 /// Kind of fault: an attempt number taken for decoration: the token alone is not the holder.
 pub(crate) async fn another_attempt_of_the_token_cannot_renew(t: &Subject) -> Verdict {
     let owner = t.holder(&t.key()?).await?;
-    cannot_renew(t, &owner.as_attempt(AttemptNumber::FIRST.next())).await
+    cannot_renew(t, &owner.in_attempt(AttemptNumber::FIRST.next())).await
 }
 
 /// Kind of fault: the heartbeat writes after the completion.

@@ -50,12 +50,17 @@ pub(crate) async fn replay_tells_its_age_and_what_is_left(t: &Subject) -> Verdic
     t.elapse(Duration::from_millis(30)).await;
     let replay = t.caller(&owner.key).replayed().await?;
     let late = t.late();
-    let (oldest, youngest) = (t.now() - before + late, (t.now() - after).saturating_sub(late));
+    let (oldest, youngest) = (t.since(before) + late, t.since(after).saturating_sub(late));
     let youngest = youngest.min(Duration::from_millis(30).saturating_sub(late));
     between("the age", replay.age, youngest, oldest)?;
-    between("the rest", replay.retention_remaining, LONG - oldest, LONG - youngest)?;
+    between(
+        "the rest",
+        replay.retention_remaining,
+        LONG.saturating_sub(oldest),
+        LONG.saturating_sub(youngest),
+    )?;
     let first = replay.first_attempt_ago;
-    between("first attempt ago", first, youngest * 2, t.now() - claimed + late)
+    between("first attempt ago", first, youngest * 2, t.since(claimed) + late)
 }
 
 pub(crate) async fn replay_changes_nothing(t: &Subject) -> Verdict {

@@ -90,7 +90,7 @@ where
     F: Future<Output = Verdict> + Send + 'static,
 {
     let scene = tokio::spawn(scene);
-    while script.now() < Duration::from_secs(3_600) {
+    while script.now() < Duration::from_hours(1) {
         for _ in 0..30 {
             tokio::task::yield_now().await;
         }

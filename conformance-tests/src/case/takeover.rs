@@ -13,12 +13,12 @@ pub(crate) async fn a_lease_is_not_over_before_its_time(t: &Subject) -> Verdict 
     let stranger = &t.caller(&key);
     while let ClaimOutcome::InProgress(_) = stranger.claim().await? {
         let overdue = t.window() + t.late() + t.patience();
-        let waited = t.now() - sent;
+        let waited = t.since(sent);
         check("the lease", "over soon after its end", Holds(waited < overdue), waited)?;
         t.elapse(Duration::from_millis(1)).await;
     }
     let rule = "not over before its end";
-    let waited = t.now() - sent;
+    let waited = t.since(sent);
     check("the lease", rule, Holds(waited >= t.window()), waited)
 }
 
@@ -82,7 +82,7 @@ pub(crate) async fn a_checkpoint_outlives_attempts_that_left_none(t: &Subject) -
         let next = t.caller(&key);
         let acquired = next.acquired().await?;
         same("the checkpoint", &acquired.checkpoint.as_deref(), &Some(&b"left"[..]))?;
-        holder = next.as_attempt(acquired.attempt);
+        holder = next.in_attempt(acquired.attempt);
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(crate) async fn a_takeover_remembers_when_the_first_attempt_began(t: &Subjec
     same("release", &first.release(Release::Failed).await?, &ReleaseOutcome::Released)?;
     let acquired = t.caller(&key).acquired().await?;
     let low = Duration::from_millis(50).saturating_sub(t.late());
-    let high = t.now() - began + t.late();
+    let high = t.since(began) + t.late();
     between("first attempt ago", acquired.first_attempt_ago, low, high)
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn refusing_tells_what_is_abandoned(t: &Subject) -> Verdict {
     same("the attempt", &abandoned.attempt, &AttemptNumber::FIRST)?;
     same("the checkpoint", &abandoned.checkpoint.as_deref(), &Some(&b"left"[..]))?;
     let low = Duration::from_millis(30).saturating_sub(t.late());
-    between("since", abandoned.since, low, t.now() - claimed - t.window() + t.late())?;
+    between("since", abandoned.since, low, t.since(claimed).saturating_sub(t.window()) + t.late())?;
     same("the record", &t.record(&key).await?, &before)
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn refusing_tells_of_an_unknown_outcome_at_once(t: &Subject) ->
     let abandoned = t.caller(&key).refusing().abandoned().await?;
     same("the attempt", &abandoned.attempt, &AttemptNumber::FIRST)?;
     same("the checkpoint", &abandoned.checkpoint.as_deref(), &Some(&b"left"[..]))?;
-    let since = t.now() - released + t.late();
+    let since = t.since(released) + t.late();
     between("since", abandoned.since, Duration::ZERO, since)?;
     same("the record", &t.record(&key).await?, &before)
 }

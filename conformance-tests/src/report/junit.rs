@@ -3,7 +3,7 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use super::{CaseReport, Outcome, Report};
 
 impl Report {
-    /// The report as JUnit XML, one test suite with the cases in it; the clause is the class name.
+    /// The report as `JUnit` XML, one test suite with the cases in it; the clause is the class name.
     pub fn to_junit(&self) -> String {
         let mut suite = TestSuite::new(format!("idempotency conformance of {}", self.store));
         suite.add_property(("seed", self.seed.to_string().as_str()));

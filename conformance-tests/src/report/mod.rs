@@ -1,4 +1,4 @@
-//! What a run came to, as text, JSON and JUnit.
+//! What a run came to, as text, JSON and `JUnit`.
 
 mod json;
 mod junit;

@@ -215,7 +215,7 @@ pub(crate) struct NetHarness(pub(crate) NetFault);
 impl NetHarness {
     fn store(&self, address: SocketAddr, namespace: &Namespace) -> CasStore<NetRecords> {
         let timeout = match self.0 {
-            NetFault::NoTimeout => Duration::from_secs(600),
+            NetFault::NoTimeout => Duration::from_mins(10),
             _ => Duration::from_millis(700),
         };
         let store = CasStore::new(NetRecords::new(address, self.0));

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     num::NonZeroU32,
     sync::{Arc, Mutex},
@@ -23,7 +23,7 @@ use super::rules::{Answer, Rules, Steps};
 pub(crate) struct Server {
     pub(crate) records: Mutex<BTreeMap<String, Bytes>>,
     before: Mutex<HashMap<String, Option<Bytes>>>,
-    busy: Mutex<HashMap<String, ()>>,
+    busy: Mutex<HashSet<String>>,
     writes: watch::Sender<u64>,
 }
 
@@ -124,7 +124,7 @@ impl LabStore {
 
     async fn mark_busy(&self, operation: Operation, place: &str) -> Result<(), StoreError> {
         for _ in 0..1_000 {
-            if self.server.busy.lock().unwrap().insert(place.to_owned(), ()).is_none() {
+            if self.server.busy.lock().unwrap().insert(place.to_owned()) {
                 return Ok(());
             }
             yield_now().await;

@@ -11,7 +11,12 @@ impl Mutant {
     /// A store over a network with a fault in its client; only cases about that are run.
     pub(crate) fn over_a_network(name: &'static str, breaks: Clause, fault: NetFault) -> Self {
         let module = if breaks == Clause::C45 { "cancel" } else { "outage" };
-        Self { name, breaks, suite: Box::new(move || Suite::new(NetHarness(fault)).filter(module)) }
+        Self {
+            name,
+            breaks,
+            over_a_network: true,
+            suite: Box::new(move || Suite::new(NetHarness(fault)).filter(module)),
+        }
     }
 }
 

@@ -64,7 +64,12 @@ pub(crate) fn mutants() -> Vec<Mutant> {
 
 fn of(name: &'static str, breaks: Clause, fault: Fault) -> Mutant {
     let module = if breaks == C63 { "recovery" } else { "executor" };
-    Mutant { name, breaks, suite: Box::new(move || Suite::new(Tampering(fault)).filter(module)) }
+    Mutant {
+        name,
+        breaks,
+        over_a_network: false,
+        suite: Box::new(move || Suite::new(Tampering(fault)).filter(module)),
+    }
 }
 
 /// A laboratory whose executors are tampered with.

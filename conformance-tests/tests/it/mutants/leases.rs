@@ -314,7 +314,7 @@ fn ghost(request: &RenewRequest<'_>, now: Timestamp) -> idempotency_core::Record
         retention: idempotency_core::Retention::DEFAULT,
         first_claimed_at: now,
         claimed_at: now,
-        expires_at: lease_until.after(Duration::from_secs(60)),
+        expires_at: lease_until.after(Duration::from_mins(1)),
         state: State::InProgress {
             lease_until,
             sequence: request.sequence.get(),
