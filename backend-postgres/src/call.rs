@@ -75,8 +75,14 @@ impl Caller {
     ) -> Result<Vec<PgRow>, StoreError> {
         let (mut tries, mut connections) = (0, 0);
         loop {
-            let mut connection =
-                self.borrow().await.map_err(|source| error::classify(operation, source))?;
+            let mut connection = match self.borrow().await {
+                Ok(connection) => connection,
+                Err(failure) => {
+                    // nothing was sent; but what cannot be known for sure is not promised
+                    progress.may_have_happened |= error::is_disconnection(&failure);
+                    return Err(error::classify(operation, failure));
+                }
+            };
             progress.is_sent = true;
             let failure = match query().fetch_all(&mut **connection).await {
                 Ok(rows) => {

@@ -91,9 +91,9 @@ impl Harness for Postgres {
 }
 
 mod read_committed {
-    idempotency_conformance::conformance_tests!(
-        crate::conformance::Postgres::isolated("read committed")
-    );
+    idempotency_conformance::conformance_tests!(crate::conformance::Postgres::isolated(
+        "read committed"
+    ));
 }
 
 fn run(harness: Postgres) {

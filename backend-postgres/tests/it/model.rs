@@ -73,14 +73,10 @@ fn ask() -> impl Strategy<Value = Ask> {
             retention,
         },
     );
-    let complete = (who(), print(), bytes(), span()).prop_map(
-        |(who, fingerprint, response, retention)| Ask::Complete {
-            who,
-            fingerprint,
-            response,
-            retention,
-        },
-    );
+    let complete =
+        (who(), print(), bytes(), span()).prop_map(|(who, fingerprint, response, retention)| {
+            Ask::Complete { who, fingerprint, response, retention }
+        });
     let sequence = prop_oneof![
         1..4_u64,
         Just(1 << 32),
@@ -168,14 +164,8 @@ impl Subject {
         if millis == 0 {
             return;
         }
-        let columns = [
-            "first_claimed_at",
-            "claimed_at",
-            "expires_at",
-            "sweep_at",
-            "lease_until",
-            "ended_at",
-        ];
+        let columns =
+            ["first_claimed_at", "claimed_at", "expires_at", "sweep_at", "lease_until", "ended_at"];
         let earlier = columns.map(|column| format!("{column} = {column} - $2 * interval '1 ms'"));
         let earlier = format!("UPDATE {TABLE} SET {} WHERE key = $1", earlier.join(", "));
         let earlier = sqlx::query(AssertSqlSafe(earlier));
@@ -362,7 +352,8 @@ impl Seen {
     fn of(answer: impl std::fmt::Debug) -> Self {
         let text = format!("{answer:?}");
         let (mut words, mut durations) = (Vec::new(), Vec::new());
-        for word in text.split([' ', ',', '(', ')', '{', '}', '"']).filter(|word| !word.is_empty()) {
+        for word in text.split([' ', ',', '(', ')', '{', '}', '"']).filter(|word| !word.is_empty())
+        {
             match duration(word) {
                 Some(duration) => durations.push(duration),
                 None => words.push(word.to_owned()),

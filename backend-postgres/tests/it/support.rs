@@ -7,7 +7,8 @@ use idempotency_conformance::unique_namespace;
 use idempotency_core::{
     AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, Clock, CompleteRequest, Fingerprint,
     FinishOutcome, IdempotencyKey, IdempotencyStore, Lease, Namespace, Release, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Retention, Schema, StoreError, SystemClock, Takeover,
+    ReleaseRequest, RenewOutcome, RenewRequest, Retention, Schema, StoreError, SystemClock,
+    Takeover,
 };
 use idempotency_postgres::{
     PostgresStore, PostgresStoreBuilder,
