@@ -169,7 +169,8 @@ impl PostgresStoreBuilder {
         let options = options.disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(self.max_connections)
-            .acquire_timeout(self.timeout)
+            // before the operation's own time-out, so that the error says what was waited for
+            .acquire_timeout(self.timeout.mul_f64(0.8))
             .test_before_acquire(false)
             .connect_lazy_with(options);
         Ok(self.build(pool))

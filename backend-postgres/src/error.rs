@@ -14,8 +14,8 @@ pub(crate) fn classify(operation: Operation, error: Error) -> StoreError {
     }
     let (kind, detail) = match &error {
         Error::PoolTimedOut => {
-            let detail = "no free connection in time: the pool is too small for its callers, or the \
-                server takes no more connections";
+            let detail = "no connection in time: the server cannot be reached or takes no more \
+                connections, or the pool is too small for its callers";
             let error = StoreError::new(operation, ErrorKind::Unavailable, detail);
             return error.without_effect();
         }

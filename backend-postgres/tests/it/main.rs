@@ -1,5 +1,8 @@
 //! The store against real servers. A server that is missing is a failure, never a skip.
 
 mod conformance;
+mod faults;
 mod model;
+mod proxy;
 mod support;
+mod transactions;
