@@ -44,13 +44,13 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         verdict := 0;
         -- Also for an abandoned record that is not taken over: a transaction that holds the row is alive.
-        IF NOT (r.format = 1 AND (
+        IF (r.format = 1 AND (
             r.expires_at < at
             OR (r.state = 4 AND r.token <> tok)
             OR (r.fingerprint = fp AND r.token <> tok AND (
                 r.state = 1 OR (r.state = 2 AND allow) OR (r.state = 0 AND r.lease_until < at)
             ))
-        )) THEN
+        )) IS NOT TRUE THEN
             RETURN;
         END IF;
         BEGIN
@@ -62,13 +62,13 @@ BEGIN
         END;
         CONTINUE WHEN NOT FOUND;
         at := date_trunc('milliseconds', clock_timestamp());
-        IF NOT (r.format = 1 AND (
+        IF (r.format = 1 AND (
             r.expires_at < at
             OR (r.state = 4 AND r.token <> tok)
             OR (r.fingerprint = fp AND r.token <> tok AND (
                 r.state = 1 OR (allow AND (r.state = 2 OR (r.state = 0 AND r.lease_until < at)))
             ))
-        )) THEN
+        )) IS NOT TRUE THEN
             RETURN;
         END IF;
         anew := r.expires_at < at OR r.state = 4;

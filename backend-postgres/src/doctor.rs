@@ -25,7 +25,12 @@ const LOOK: &str = "SELECT
 #[async_trait]
 impl Doctor for PostgresStore {
     async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
-        let mut findings = vec![self.prepared_statements().await];
+        let prepared = self.prepared_statements().await;
+        if prepared.severity == Severity::Hazard {
+            // nothing else can be asked for
+            return Ok(vec![prepared]);
+        }
+        let mut findings = vec![prepared];
         let names = &self.inner.names;
         // not prepared by name: a pooler that loses those must not end the examination
         let query =

@@ -48,10 +48,7 @@ impl Shop {
         sqlx::query(AssertSqlSafe(write)).bind(key.key()).execute(connection).await.unwrap();
     }
 
-    async fn charge(
-        &self,
-        key: &IdempotencyKey,
-    ) -> Result<Outcome<u32, Never>, TransactionError> {
+    async fn charge(&self, key: &IdempotencyKey) -> Result<Outcome<u32, Never>, TransactionError> {
         let work = async |connection: &mut PgConnection, attempt: idempotency_core::Attempt| {
             self.write(connection, attempt.key()).await;
             Ok(attempt.number().get())
@@ -115,11 +112,8 @@ fn a_stored_error_is_replayed_without_what_the_work_has_written() {
 fn what_failed_is_rolled_back_and_runs_again() {
     runtime().block_on(async {
         let shop = Shop::open().await;
-        let cases = [
-            (Disposition::Failed, 2),
-            (Disposition::NotStarted, 1),
-            (Disposition::Unknown, 2),
-        ];
+        let cases =
+            [(Disposition::Failed, 2), (Disposition::NotStarted, 1), (Disposition::Unknown, 2)];
         for (how, next) in cases {
             let key = key(format!("{how:?}"));
             let failed = shop.fail(&key, how).await;
@@ -148,7 +142,8 @@ fn a_panic_rolls_back_and_releases_the_key_as_unknown() {
                     }
                     Ok::<u32, Never>(1)
                 };
-                let run = shop.store.run_in_transaction(&shop.idempotency, &key, fingerprint(), work);
+                let run =
+                    shop.store.run_in_transaction(&shop.idempotency, &key, fingerprint(), work);
                 run.await.map(drop)
             })
         };
@@ -166,9 +161,11 @@ fn a_panic_rolls_back_and_releases_the_key_as_unknown() {
 fn a_transaction_keeps_its_claim_beyond_the_lease_without_a_heartbeat() {
     runtime().block_on(async {
         let (shop, key) = (Shop::open().await, key("long"));
-        let brief = shop.idempotency.to_builder().lease(lease(200)).store_timeout(
-            Duration::from_millis(100),
-        );
+        let brief = shop
+            .idempotency
+            .to_builder()
+            .lease(lease(200))
+            .store_timeout(Duration::from_millis(100));
         let brief = brief.build().unwrap();
         let begun = shop.store.begin_in_transaction(&brief, &key, fingerprint()).await.unwrap();
         let BegunInTransaction::Acquired(mut guard) = begun else { panic!("{begun:?}") };

@@ -70,14 +70,10 @@ fn ask() -> impl Strategy<Value = Ask> {
             retention,
         },
     );
-    let complete = (who(), print(), bytes(), span()).prop_map(
-        |(who, fingerprint, response, retention)| Ask::Complete {
-            who,
-            fingerprint,
-            response,
-            retention,
-        },
-    );
+    let complete =
+        (who(), print(), bytes(), span()).prop_map(|(who, fingerprint, response, retention)| {
+            Ask::Complete { who, fingerprint, response, retention }
+        });
     let sequence = prop_oneof![
         1..4_u64,
         Just(1 << 32),
@@ -359,7 +355,8 @@ impl Seen {
     fn of(answer: impl std::fmt::Debug) -> Self {
         let text = format!("{answer:?}");
         let (mut words, mut durations) = (Vec::new(), Vec::new());
-        for word in text.split([' ', ',', '(', ')', '{', '}', '"']).filter(|word| !word.is_empty()) {
+        for word in text.split([' ', ',', '(', ')', '{', '}', '"']).filter(|word| !word.is_empty())
+        {
             match duration(word) {
                 Some(duration) => durations.push(duration),
                 None => words.push(word.to_owned()),

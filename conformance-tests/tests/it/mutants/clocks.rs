@@ -111,11 +111,10 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             };
         }),
         Mutant::of("each connection decides by its own clock", C33, |rules| {
-            rules.now =
-                |now, connection| match connection % 2 {
- 0 => now,
- _ => now.after(Duration::from_hours(2)),
- };
+            rules.now = |now, connection| match connection % 2 {
+                0 => now,
+                _ => now.after(Duration::from_hours(2)),
+            };
         }),
         Mutant::of("the clock runs at double speed", C33, |rules| {
             rules.now =
