@@ -153,6 +153,8 @@ impl PostgresStore {
     /// An error that is stored (see [`Classify`]) is committed without what the work has written; all
     /// other errors roll the transaction back and release the key.
     ///
+    /// The future is `Send` whenever that of `work` is; an async closure cannot promise it beforehand.
+    ///
     /// # Errors
     /// There is no outcome; whether the work was run is said by the error. Whatever it is, what the work
     /// has written was rolled back, unless it is [`TransactionError::Unknown`].
@@ -163,10 +165,6 @@ impl PostgresStore {
     ///
     /// # Cancel safety
     /// Dropping the future rolls the transaction back and leaves the key to its lease.
-    #[expect(
-        clippy::future_not_send,
-        reason = "it is Send whenever the future of `work` is; an async closure cannot promise that"
-    )]
     pub async fn run_in_transaction<T, E, F>(
         &self,
         idempotency: &Idempotency,

@@ -41,7 +41,7 @@ impl Listening {
         let (options, channel) = (PgConnectOptions::clone(&self.options), self.channel.clone());
         let hub = Arc::new_cyclic(|hub: &Weak<Hub>| {
             let (ready, is_ready) = watch::channel(false);
-            let task = tokio::spawn(listen(options, channel, ready, hub.clone()));
+            let task = tokio::spawn(listen(options, channel, ready, Weak::clone(hub)));
             Hub { watched: Mutex::default(), is_ready, task }
         });
         *known = Arc::downgrade(&hub);

@@ -114,8 +114,10 @@ pub(crate) fn lookup(
 }
 
 pub(crate) fn complete(name: Name, reply: Value) -> Result<FinishOutcome, StoreError> {
+    if matches!(&reply, Value::BulkString(reply) if *reply == name.0) {
+        return Ok(FinishOutcome::Done);
+    }
     match outcome(Operation::Complete, name, reply)? {
-        (b'D', _) => Ok(FinishOutcome::Done),
         (b'R', _) => Ok(FinishOutcome::Restored),
         (b'L', _) => Ok(FinishOutcome::Lost),
         _ => Err(disagreement(Operation::Complete)),

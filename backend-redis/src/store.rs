@@ -294,12 +294,9 @@ impl IdempotencyStore for RedisStore {
     async fn complete(&self, request: CompleteRequest<'_>) -> Result<FinishOutcome, StoreError> {
         self.profile().check_response(&request.response)?;
         let place = self.place(request.key);
-        let (token, attempt) = (request.token, request.attempt);
-        let identity = wire::identity(place.name, request.fingerprint, token, attempt);
-        let retention = wire::millis(request.retention.get());
-        let (packed, life) = (retention.to_be_bytes(), retention.to_string());
-        let payload = wire::payload(&request.response);
-        let arguments: [&[u8]; 4] = [&identity, &packed, life.as_bytes(), &payload];
+        let value = wire::completed(place.name, &request);
+        let life = wire::millis(request.retention.get()).to_string();
+        let arguments: [&[u8]; 2] = [&value, life.as_bytes()];
         let reply = self.run(Operation::Complete, &script::COMPLETE, &place, &arguments).await?;
         self.in_step(answer::complete(place.name, reply))
     }

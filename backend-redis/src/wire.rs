@@ -10,14 +10,17 @@
 //! | 69 | 4 | attempt |
 //! | 73 | 1 | state: 0 in progress, 1 released as failed, 2 as unknown, 3 completed, 4 unused |
 //! | 74 | 1 | 1 when somebody waits for the attempt to end; no part of the record |
-//! | 75 | 8 | retention |
-//! | 83 | 8 | life: the expiry that was set by the last write, from then on |
-//! | 91 | 8 | how long this attempt had run at the last write |
-//! | 99 | 8 | how long ago attempt 1 had begun at the last write |
-//! | 107 | 8 | in progress: sequence of the last renewal; otherwise 0 |
-//! | 115 | 1 | 1 when a checkpoint or a response follows |
-//! | 116 | 4 | its length n |
-//! | 120 | n | checkpoint or response |
+//! | 75 | 1 | 1 when there is a checkpoint or a response |
+//! | 76 | 4 | its length n |
+//! | 80 | 8 | retention |
+//! | 88 | 8 | life: the expiry that was set by the last write, from then on |
+//! | 96 | 8 | in progress: sequence of the last renewal; otherwise 0 |
+//! | 104 | n | checkpoint or response |
+//! | 104 + n | 8 | how long this attempt had run at the last write |
+//! | 112 + n | 8 | how long ago attempt 1 had begun at the last write |
+//!
+//! What the client knows comes first and what the server knows last: so a completion appends to what
+//! it was sent, and the server's interpreter makes one string less.
 //!
 //! There is no moment in it. The server's clock is the key's own expiry: life less what is left of it
 //! (`PTTL`) is the time since the last write. Of a record in progress the lease is what is left less
@@ -31,15 +34,19 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use idempotency_core::{
-    AttemptNumber, ClaimRequest, ClaimToken, CorruptRecord, Fingerprint, Record, ReleaseReason,
-    Retention, State, Timestamp,
+    AttemptNumber, ClaimRequest, ClaimToken, CompleteRequest, CorruptRecord, Fingerprint, Record,
+    ReleaseReason, Retention, State, Timestamp,
 };
 use sha2::{Digest, Sha256};
 
 const MAGIC: &[u8; 3] = b"IDR";
 const FORMAT: u8 = 1;
 /// Bytes before the payload.
-pub(crate) const HEADER: usize = 120;
+const HEADER: usize = 104;
+/// Bytes behind it.
+const TRAILER: usize = 16;
+/// Of a record without a payload.
+const SHORTEST: usize = HEADER + TRAILER;
 
 /// Stands for a key in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,20 +85,51 @@ pub(crate) fn identity(
     token: ClaimToken,
     attempt: AttemptNumber,
 ) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER);
+    let mut out = Vec::with_capacity(SHORTEST);
+    put_identity(&mut out, name, fingerprint, token, attempt);
+    out
+}
+
+fn put_identity(
+    out: &mut Vec<u8>,
+    name: Name,
+    fingerprint: Fingerprint,
+    token: ClaimToken,
+    attempt: AttemptNumber,
+) {
     out.put_slice(&name.mark());
     out.put_slice(&fingerprint.to_stored_bytes());
     out.put_slice(&holder(token, attempt));
-    out
+}
+
+fn put_payload_mark(out: &mut Vec<u8>, payload: &[u8]) {
+    out.put_u8(1);
+    // limited by the profile to what fits
+    out.put_u32(u32::try_from(payload.len()).unwrap_or(u32::MAX));
 }
 
 /// The value that a claim writes when there is nothing yet.
 pub(crate) fn first_attempt(name: Name, request: &ClaimRequest<'_>) -> Vec<u8> {
     let mut out = identity(name, request.fingerprint, request.token, AttemptNumber::FIRST);
-    out.put_bytes(0, 2);
+    out.put_bytes(0, 7);
     out.put_u64(millis(request.retention.get()));
     out.put_u64(millis(life_of_claim(request)));
-    out.put_bytes(0, 29);
+    out.put_bytes(0, 8 + TRAILER);
+    out
+}
+
+/// The value that a completion writes, without its trailer.
+pub(crate) fn completed(name: Name, request: &CompleteRequest<'_>) -> Vec<u8> {
+    let response = &request.response;
+    let mut out = Vec::with_capacity(HEADER + response.len());
+    put_identity(&mut out, name, request.fingerprint, request.token, request.attempt);
+    out.put_slice(&[3, 0]);
+    put_payload_mark(&mut out, response);
+    for _retention_then_life in 0..2 {
+        out.put_u64(millis(request.retention.get()));
+    }
+    out.put_u64(0);
+    out.put_slice(response);
     out
 }
 
@@ -100,12 +138,10 @@ pub(crate) fn life_of_claim(request: &ClaimRequest<'_>) -> Duration {
     request.lease.get() + request.retention.get()
 }
 
-/// Mark, length and bytes of a checkpoint or a response.
+/// Mark, length and bytes of a checkpoint or a response, for a script that puts them where they belong.
 pub(crate) fn payload(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(5 + bytes.len());
-    out.put_u8(1);
-    // limited by the profile to what fits
-    out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    put_payload_mark(&mut out, bytes);
     out.put_slice(bytes);
     out
 }
@@ -130,15 +166,16 @@ pub(crate) fn decode(
     let token = ClaimToken::from_stored_bytes(header.array());
     let attempt = AttemptNumber::new(header.u32()).ok_or(field("attempt"))?;
     let (state, _waited) = (header.u8(), header.u8());
-    let retention = Retention::new(header.millis()).map_err(|_| field("retention"))?;
-    let since_write = header.millis().saturating_sub(left);
-    let [claimed_ago, first_ago] = [(); 2].map(|()| header.millis().saturating_add(since_write));
-    let sequence = header.u64();
     let payload = match (header.u8(), header.u32()) {
         (0, 0) => None,
-        (1, _) => Some(value.slice(HEADER..)),
+        (1, _) => Some(value.slice(HEADER..value.len() - TRAILER)),
         _ => return Err(field("payload mark")),
     };
+    let retention = Retention::new(header.millis()).map_err(|_| field("retention"))?;
+    let since_write = header.millis().saturating_sub(left);
+    let sequence = header.u64();
+    let mut trailer = Header(value.get(value.len() - TRAILER..).unwrap_or_default());
+    let [claimed_ago, first_ago] = [(); 2].map(|()| trailer.millis().saturating_add(since_write));
     let expires_at = now.after(left);
     let retained_from = expires_at.before(retention.get());
     let state = match (state, payload) {
@@ -188,13 +225,16 @@ impl<'a> Header<'a> {
             return Err(other_format(*format));
         }
         let found = value.len();
-        let short = CorruptRecord::Length { found, expected: HEADER };
-        let mut length = value.get(HEADER - 4..HEADER).ok_or(short)?;
+        let short = CorruptRecord::Length { found, expected: SHORTEST };
+        if found < SHORTEST {
+            return Err(short);
+        }
+        let mut length = value.get(76..80).ok_or(short)?;
         let (stored_name, rest) = rest.split_first_chunk().ok_or(short)?;
         if *stored_name != name.0 {
             return Err(CorruptRecord::OtherKey);
         }
-        let expected = HEADER.saturating_add(length.get_u32() as usize);
+        let expected = SHORTEST.saturating_add(length.get_u32() as usize);
         if found != expected {
             return Err(CorruptRecord::Length { found, expected });
         }

@@ -4,7 +4,7 @@ use clap::{Parser, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Args {
-    /// The store, by URL: `memory:`
+    /// The store, by URL: `memory:`, `redis://127.0.0.1`
     pub(crate) url: String,
     /// How to print the figures.
     #[arg(long, value_enum, default_value_t = Format::Table)]

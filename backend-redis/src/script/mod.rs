@@ -11,22 +11,22 @@ pub(crate) struct Script {
 }
 
 macro_rules! scripts {
-    ($($name:ident = $file:literal;)*) => {$(
+    ($($name:ident = $($file:literal)+;)*) => {$(
         pub(crate) static $name: Script = {
-            const TEXT: &str = concat!(include_str!("record.lua"), include_str!($file));
+            const TEXT: &str = concat!($(include_str!($file)),+);
             Script { text: TEXT, hash: LazyLock::new(|| Hashed::new(TEXT).get_hash().to_owned()) }
         };
     )*};
 }
 
 scripts! {
-    CLAIM = "claim.lua";
-    COMPLETE = "complete.lua";
-    RENEW = "renew.lua";
-    RELEASE = "release.lua";
-    SETTLE = "settle.lua";
-    LOOKUP = "lookup.lua";
-    WATCH = "watch.lua";
+    CLAIM = "record.lua" "claim.lua";
+    COMPLETE = "complete.lua" "record.lua" "complete_rest.lua";
+    RENEW = "record.lua" "renew.lua";
+    RELEASE = "record.lua" "release.lua";
+    SETTLE = "record.lua" "settle.lua";
+    LOOKUP = "record.lua" "lookup.lua";
+    WATCH = "record.lua" "watch.lua";
 }
 
 impl Script {

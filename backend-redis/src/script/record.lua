@@ -1,4 +1,4 @@
--- In front of every script: reads the record of KEYS[1] and puts one in its place. The layout is that
+-- In front of the scripts: reads the record of KEYS[1] and puts one in its place. The layout is that
 -- of src/wire.rs; offsets here begin at 1. One key only, so that a Cluster runs it where the key is.
 
 local sub, byte, pack, unpack = string.sub, string.byte, struct.pack, struct.unpack
@@ -18,25 +18,40 @@ local function read(mark)
         if sub(value, 4, 4) ~= sub(mark, 4, 4) then return '!V' .. sub(value, 4, 4) end
         return #value < 120 and '!L' .. pack('>I4I4', #value, 120) or '!K'
     end
-    local expected = #value < 120 and 120 or 120 + unpack('>I4', value, 117)
+    local expected = #value < 120 and 120 or 120 + unpack('>I4', value, 77)
     if #value ~= expected then return '!L' .. pack('>I4I4', #value, expected) end
     left = redis.call('PTTL', key)
     if left < 0 then return '!E' end
 end
 
--- Since the last write, in ms. A clock that was set back makes it less than nothing.
-local function elapsed()
-    return math.max(0, unpack('>I8', value, 84) - left)
+-- Mark, length and bytes of the payload.
+local function payload()
+    return sub(value, 76, 80) .. sub(value, 105, -17)
 end
 
--- Puts a record of the same attempt in the place of the one that was read, value and expiry in one
--- step (C32), and tells who waits that the attempt has ended.
-local function put(state, retention, life, payload)
-    local claimed, first = unpack('>I8I8', value, 92)
-    local since = elapsed()
-    redis.call('SET', key, sub(value, 1, 73) .. state .. '\0' .. retention
-        .. pack('>I8I8I8', life, claimed + since, first + since) .. NO_SEQUENCE .. payload, 'PX', life)
+-- How long the attempt has run and how long ago attempt 1 began. A clock that was set back makes the
+-- time since the last write less than nothing.
+local function ages()
+    local since = math.max(0, unpack('>I8', value, 89) - left)
+    local claimed, first = unpack('>I8I8', value, #value - 15)
+    return pack('>I8I8', claimed + since, first + since)
+end
+
+-- Writes a record, value and expiry in one step (C32). `start` is all up to its state.
+local function write(start, waited, payload, retention, life, sequence, ages)
+    redis.call('SET', key, start .. waited .. sub(payload, 1, 5) .. retention .. pack('>I8', life)
+        .. sequence .. sub(payload, 6) .. ages, 'PX', life)
+end
+
+-- Tells who waits that the attempt has ended.
+local function tell()
     if byte(value, 75) == 1 then
         redis.pcall('PUBLISH', 'idempotency:' .. sub(value, 5, 20), '')
     end
+end
+
+-- Ends the attempt: the record of the same attempt in another state.
+local function put(state, retention, life, payload)
+    write(sub(value, 1, 73) .. state, '\0', payload, retention, life, NO_SEQUENCE, ages())
+    tell()
 end

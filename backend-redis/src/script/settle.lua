@@ -5,7 +5,7 @@ local failure = read(ARGV[1])
 if failure then return failure end
 local state = value and byte(value, 74)
 if not value or state == 4 or sub(value, 54, 73) ~= ARGV[2] then return 'C' .. name end
-local packed = sub(value, 76, 83)
+local packed = sub(value, 81, 88)
 local retention = unpack('>I8', packed)
 if verdict ~= 'R' then
     if state == 0 and left >= retention then return 'A' .. name end
@@ -14,7 +14,7 @@ end
 if verdict == 'C' then
     put('\3', ARGV[4], unpack('>I8', ARGV[4]), ARGV[5])
 elseif verdict == 'F' then
-    put('\1', packed, retention, sub(value, 116))
+    put('\1', packed, retention, payload())
 else
     put('\4', packed, retention, NO_PAYLOAD)
 end

@@ -1,6 +1,8 @@
 //! One module a kind of store.
 
 mod memory;
+mod postgres;
+mod redis;
 
 use crate::{cli::Args, report::Report};
 
@@ -8,6 +10,10 @@ use crate::{cli::Args, report::Report};
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     match args.url.split(':').next() {
         Some("memory") => memory::run(args),
-        _ => anyhow::bail!("no scenarios for this URL; there are some for `memory:`"),
+        Some("postgres") => postgres::run(args),
+        Some("redis") => redis::run(args),
+        _ => anyhow::bail!(
+            "no scenarios for this URL; there are some for `memory:`, `postgres:` and `redis:`"
+        ),
     }
 }

@@ -7,13 +7,18 @@ use idempotency_core::StoreError;
 #[non_exhaustive]
 pub enum ConnectError {
     /// Not a URL at all.
-    #[error("the store URL cannot be read: {reason}; a store URL begins with a scheme: `memory:`")]
+    #[error(
+        "the store URL cannot be read: {reason}; a store URL begins with a scheme: `memory:`, `postgres:`, `redis:`"
+    )]
     NotAUrl {
         /// What the parser says.
         reason: url::ParseError,
     },
     /// No store of this release has this scheme.
-    #[error("the store URL's scheme `{scheme}` is not known; known are: `memory:`")]
+    #[error(
+        "the store URL's scheme `{scheme}` is not known; known are: `memory:`, `postgres:`, `redis:`, \
+         `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`"
+    )]
     UnknownScheme {
         /// The scheme.
         scheme: String,

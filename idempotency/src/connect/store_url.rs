@@ -7,12 +7,15 @@ use super::ConnectError;
 /// A store URL whose parameters are taken out one by one: what nobody takes is an error.
 pub(super) struct StoreUrl {
     url: Url,
+    /// With a comma before each: the hosts after the first, which a `Url` cannot have.
+    more_hosts: String,
     parameters: Vec<(String, String)>,
 }
 
 impl StoreUrl {
     pub(super) fn parse(url: &str) -> Result<Self, ConnectError> {
-        let url = Url::parse(url).map_err(|reason| ConnectError::NotAUrl { reason })?;
+        let (url, more_hosts) = split_hosts(url);
+        let url = Url::parse(&url).map_err(|reason| ConnectError::NotAUrl { reason })?;
         let parameters: Vec<_> = url.query_pairs().into_owned().collect();
         for (index, (name, _)) in parameters.iter().enumerate() {
             if parameters.iter().skip(index + 1).any(|(n, _)| n == name) {
@@ -20,11 +23,25 @@ impl StoreUrl {
                 return Err(refused(parameter(name), problem, "each parameter once"));
             }
         }
-        Ok(Self { url, parameters })
+        Ok(Self { url, more_hosts, parameters })
     }
 
     pub(super) fn scheme(&self) -> &str {
         self.url.scheme()
+    }
+
+    /// The URL without parameters, as it came, with all its hosts.
+    pub(super) fn address(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        let mut address = String::from(url);
+        if !self.more_hosts.is_empty() {
+            let begin = address.find("://").map_or(0, |at| at + 3);
+            let end = address.get(begin..).and_then(|rest| rest.find('/'));
+            address.insert_str(end.map_or(address.len(), |end| begin + end), &self.more_hosts);
+        }
+        address
     }
 
     /// Refuses whatever stands between the scheme and the parameters, and a fragment.
@@ -70,6 +87,17 @@ impl StoreUrl {
             Some((name, _)) => Err(refused(parameter(name), "it is not known", allowed)),
         }
     }
+}
+
+/// The URL with its first host alone, and the other hosts.
+fn split_hosts(url: &str) -> (String, String) {
+    let begin = url.find("://").map_or(url.len(), |at| at + 3);
+    let (scheme, rest) = url.split_at(begin);
+    let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let hosts = authority.rfind('@').map_or(0, |at| at + 1);
+    let first = authority.get(hosts..).and_then(|all| all.find(',')).map(|comma| hosts + comma);
+    let (authority, more) = authority.split_at(first.unwrap_or(authority.len()));
+    (format!("{scheme}{authority}{tail}"), more.to_owned())
 }
 
 pub(super) fn refused(
