@@ -146,8 +146,8 @@ fn an_executor_that_waits_gets_the_answer_of_another_process() {
             let response = answer.unwrap().as_stored().clone();
             owner.complete(&owner_store, response).await.unwrap()
         };
-        let (waited, finished) = futures_util::future::join(waits, finishes).await;
-        assert_eq!(finished, FinishOutcome::Done);
+        let (waited, done) = futures_util::future::join(waits, finishes).await;
+        assert_eq!(done, FinishOutcome::Done);
         assert!(matches!(waited, Ok(Outcome::Replayed(Ok(7)))), "{waited:?}");
     });
 }

@@ -1,4 +1,4 @@
-//! The whole suite, in each isolation and through PgBouncer.
+//! The whole suite, in each isolation and through `PgBouncer`.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -7,8 +7,11 @@ use idempotency_conformance::{
 };
 use idempotency_core::{Connected, IdempotencyKey, Namespace, Sharing, StoreProfile, Survives};
 use idempotency_postgres::sqlx::{self, AssertSqlSafe};
+use test_servers::postgres::PostgresServer;
 
-use crate::support::{TABLE, builder, connect, is_full, raw, runtime, server, with_setting};
+use crate::support::{
+    TABLE, builder, connect, is_full, newest, pooler, raw, runtime, server, with_setting,
+};
 
 fn profile() -> StoreProfile {
     let mut profile = StoreProfile::new("postgres");
@@ -18,14 +21,24 @@ fn profile() -> StoreProfile {
     profile
 }
 
-/// Where the store connects to.
+/// Where the store connects to, and the server behind that.
 struct Postgres {
     url: String,
+    server: &'static PostgresServer,
 }
 
 impl Postgres {
     fn isolated(level: &str) -> Self {
-        Self { url: with_setting(&server().url(), "default_transaction_isolation", level) }
+        Self::on(server(), level)
+    }
+
+    fn on(server: &'static PostgresServer, level: &str) -> Self {
+        let url = with_setting(&server.url(), "default_transaction_isolation", level);
+        Self { url, server }
+    }
+
+    fn pooled() -> Self {
+        Self { url: pooler().url(), server: server() }
     }
 }
 
@@ -71,12 +84,12 @@ impl Harness for Postgres {
         );
         let place = namespace.storage_key(key);
         let write = sqlx::query(AssertSqlSafe(write)).bind(place.as_str()).bind(format);
-        write.execute(&raw(&server().url())).await?;
+        write.execute(&raw(&self.server.url())).await?;
         Ok(Some(Written::Done))
     }
 
     fn server(&self) -> Option<SocketAddr> {
-        Some(server().address())
+        Some(self.server.address())
     }
 
     async fn connect_through(
@@ -107,9 +120,20 @@ fn run(harness: Postgres) {
 #[test]
 fn the_suite_is_green_under_repeatable_read() {
     run(Postgres::isolated("repeatable read"));
+    if is_full() {
+        run(Postgres::on(newest(), "repeatable read"));
+    }
 }
 
 #[test]
 fn the_suite_is_green_under_serializable() {
     run(Postgres::isolated("serializable"));
+    if is_full() {
+        run(Postgres::on(newest(), "serializable"));
+    }
+}
+
+#[test]
+fn the_suite_is_green_through_a_pooler() {
+    run(Postgres::pooled());
 }

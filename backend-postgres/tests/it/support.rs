@@ -14,7 +14,7 @@ use idempotency_postgres::{
     PostgresStore, PostgresStoreBuilder,
     sqlx::{self, AssertSqlSafe, PgPool, postgres::PgPoolOptions},
 };
-use test_servers::postgres::{PgBouncer, PostgresServer};
+use test_servers::postgres::{BouncerOptions, PgBouncer, PostgresProgram, PostgresServer};
 use tokio::runtime::Runtime;
 
 /// The table of all tests that need none of their own.
@@ -30,10 +30,37 @@ pub(crate) fn server() -> &'static PostgresServer {
     })
 }
 
-/// The system's PgBouncer before that server.
+/// The system's `PgBouncer` before that server.
 pub(crate) fn bouncer() -> &'static PgBouncer {
     static BOUNCER: OnceLock<PgBouncer> = OnceLock::new();
     BOUNCER.get_or_init(|| PgBouncer::start(server()).unwrap())
+}
+
+/// The newest server, in the full run.
+pub(crate) fn newest() -> &'static PostgresServer {
+    static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let program = PostgresProgram::newest().expect(PostgresProgram::NEWEST);
+        let server = PostgresServer::options().program(program).start().unwrap();
+        set_up(&server);
+        server
+    })
+}
+
+/// A pooler that the store works through. In the full run the newest one in transaction mode, else the
+/// system's in session mode: before 1.21 it knows no prepared statements in transaction mode.
+pub(crate) fn pooler() -> &'static PgBouncer {
+    static BOUNCER: OnceLock<PgBouncer> = OnceLock::new();
+    BOUNCER.get_or_init(|| {
+        let options = if is_full() {
+            let newest = BouncerOptions::newest().expect(BouncerOptions::NEWEST);
+            newest.set("max_prepared_statements", "100")
+        } else {
+            // a session keeps its connection, and every test has a few
+            BouncerOptions::default().set("pool_mode", "session").set("default_pool_size", "100")
+        };
+        options.start(server()).unwrap()
+    })
 }
 
 /// Sets the default table up, on a thread of its own: the caller may be inside a runtime.

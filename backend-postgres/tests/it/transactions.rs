@@ -228,8 +228,8 @@ fn an_attempt_that_lost_its_claim_cannot_commit() {
         // nothing of ours stays behind in the caller's session
         let mut transaction = shop.pool.begin().await.unwrap();
         let _ = shop.store.complete_in(&mut transaction, completion(&stale)).await.unwrap();
-        let show = sqlx::query_scalar::<_, String>("SHOW lock_timeout");
-        assert_eq!(show.fetch_one(&mut *transaction).await.unwrap(), "0");
+        let setting = sqlx::query_scalar::<_, String>("SHOW lock_timeout");
+        assert_eq!(setting.fetch_one(&mut *transaction).await.unwrap(), "0");
         transaction.rollback().await.unwrap();
     });
 }
