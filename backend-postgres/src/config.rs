@@ -166,7 +166,8 @@ impl PostgresStoreBuilder {
                 "the driver cannot read the URL; it has the form postgres://user@host/database";
             StoreError::new(Operation::Connect, ErrorKind::Invalid, detail).without_effect()
         })?;
-        let options = options.disable_statement_logging();
+        // PgBouncer refuses a session that begins with that setting, and no number of ours needs it
+        let options = options.disable_statement_logging().extra_float_digits(None);
         let pool = PgPoolOptions::new()
             .max_connections(self.max_connections)
             // before the operation's own time-out, so that the error says what was waited for

@@ -71,7 +71,12 @@ fn refused(operation: Operation, code: &str) -> StoreError {
         "53300" => (ErrorKind::Throttled, "the server takes no more connections"),
         "53100" => (ErrorKind::Full, "the server's disk is full"),
         "53200" | "53400" | "53000" => (ErrorKind::Throttled, "the server lacks resources"),
-        "26000" | "42P05" | "08P01" => (
+        "08P01" => (
+            ErrorKind::Invalid,
+            "the server, or a pooler before it, refuses the driver's messages: PgBouncer needs \
+             ignore_startup_parameters = extra_float_digits, or a pool whose options are without it",
+        ),
+        "26000" | "42P05" => (
             ErrorKind::Invalid,
             "prepared statements get lost: PgBouncer in transaction mode needs version 1.21 or \
              newer and max_prepared_statements",
