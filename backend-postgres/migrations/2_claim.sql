@@ -23,25 +23,25 @@ BEGIN
         PERFORM set_config('lock_timeout', lock_ms::text, true);
     END IF;
     FOR round IN 1..8 LOOP
-        at := date_trunc('milliseconds', clock_timestamp());
-        INSERT INTO @table@ (
-            lease_until, expires_at, sweep_at, first_claimed_at, claimed_at,
-            retention_ms, attempt, token, format, state, fingerprint, key
-        ) VALUES (
-            at + lease, at + lease + keep, at + lease + keep, at, at,
-            keep_ms, 1, tok, 1, 0, fp, k
-        ) ON CONFLICT (key) DO NOTHING;
-        IF FOUND THEN
-            verdict := 1;
-            r.key := k;
-            RETURN;
-        END IF;
-        -- before the read: a deadline that is over by then was over when the row was read. And after
-        -- the insert, which may have waited for a competitor.
+        -- before the read: a deadline that is over by then was over when the row was read
         at := date_trunc('milliseconds', clock_timestamp());
         SELECT t.* INTO r FROM @table@ t WHERE t.key = k;
-        -- swept, or the competitor rolled back
-        CONTINUE WHEN NOT FOUND;
+        IF NOT FOUND THEN
+            INSERT INTO @table@ (
+                lease_until, expires_at, sweep_at, first_claimed_at, claimed_at,
+                retention_ms, attempt, token, format, state, fingerprint, key
+            ) VALUES (
+                at + lease, at + lease + keep, at + lease + keep, at, at,
+                keep_ms, 1, tok, 1, 0, fp, k
+            ) ON CONFLICT (key) DO NOTHING;
+            IF FOUND THEN
+                verdict := 1;
+                r.key := k;
+                RETURN;
+            END IF;
+            -- a competitor was faster: look what it left
+            CONTINUE;
+        END IF;
         verdict := 0;
         -- Also for an abandoned record that is not taken over: a transaction that holds the row is alive.
         IF (r.format = 1 AND (

@@ -111,7 +111,7 @@ mod read_committed {
 
 /// Another isolation is another reason to be sent again, not another statement: a few rounds will do.
 fn run(harness: Postgres) {
-    let suite = Suite::new(harness).parallel(24);
+    let suite = Suite::new(harness).parallel(12);
     let suite = if is_full() { suite } else { suite.quick() };
     let report = runtime().block_on(suite.run());
     assert!(report.is_green(), "{report}");

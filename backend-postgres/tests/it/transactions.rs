@@ -137,9 +137,7 @@ fn a_panic_rolls_back_and_releases_the_key_as_unknown() {
             tokio::spawn(async move {
                 let work = async |connection: &mut PgConnection, _| {
                     shop.write(connection, &key).await;
-                    if shop.rows(&key).await == 0 {
-                        panic!("in the middle of the work");
-                    }
+                    assert_ne!(shop.rows(&key).await, 0, "in the middle of the work");
                     Ok::<u32, Never>(1)
                 };
                 let run =
