@@ -25,6 +25,8 @@ fn profile() -> StoreProfile {
 struct Postgres {
     url: String,
     server: &'static PostgresServer,
+    /// Notifications do not pass a pooler in transaction mode.
+    listen: bool,
 }
 
 impl Postgres {
@@ -34,11 +36,11 @@ impl Postgres {
 
     fn on(server: &'static PostgresServer, level: &str) -> Self {
         let url = with_setting(&server.url(), "default_transaction_isolation", level);
-        Self { url, server }
+        Self { url, server, listen: true }
     }
 
     fn pooled() -> Self {
-        Self { url: pooler().url(), server: server() }
+        Self { url: pooler().url(), server: server(), listen: !is_full() }
     }
 }
 
@@ -47,7 +49,7 @@ impl Harness for Postgres {
 
     async fn fresh(&self) -> Result<Fixture<Connected>, HarnessError> {
         let namespace = unique_namespace();
-        let store = connect(&self.url, &namespace).await;
+        let store = builder(&namespace).listen(self.listen).connect(&self.url).await?;
         Ok(Fixture::new(store.connected(), namespace))
     }
 
@@ -59,7 +61,8 @@ impl Harness for Postgres {
         &self,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
-        Ok(Some(connect(&self.url, namespace).await.connected()))
+        let store = builder(namespace).listen(self.listen).connect(&self.url).await?;
+        Ok(Some(store.connected()))
     }
 
     /// A key is the primary key of its row and every column of a readable row is checked, so the table
