@@ -9,9 +9,7 @@ use idempotency_core::{Connected, IdempotencyKey, Namespace, Sharing, StoreProfi
 use idempotency_postgres::sqlx::{self, AssertSqlSafe};
 use test_servers::postgres::PostgresServer;
 
-use crate::support::{
-    TABLE, builder, connect, is_full, newest, pooler, raw, runtime, server, with_setting,
-};
+use crate::support::{TABLE, builder, is_full, newest, pooler, raw, runtime, server, with_setting};
 
 fn profile() -> StoreProfile {
     let mut profile = StoreProfile::new("postgres");
