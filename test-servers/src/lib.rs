@@ -23,6 +23,7 @@
 mod error;
 mod poll;
 mod port;
+pub mod postgres;
 mod process;
 pub mod redis;
 

@@ -2,6 +2,7 @@
 
 mod http;
 mod memory;
+mod postgres;
 mod redis;
 
 use crate::{cli::Args, report::Report};
@@ -10,8 +11,11 @@ use crate::{cli::Args, report::Report};
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = match args.url.split(':').next() {
         Some("memory") => memory::run(args)?,
+        Some("postgres") => postgres::run(args)?,
         Some("redis") => redis::run(args)?,
-        _ => anyhow::bail!("no scenarios for this URL; there are some for `memory:` and `redis:`"),
+        _ => anyhow::bail!(
+            "no scenarios for this URL; there are some for `memory:`, `postgres:` and `redis:`"
+        ),
     };
     http::run(args, &mut report)?;
     Ok(report)

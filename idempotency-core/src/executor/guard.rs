@@ -60,6 +60,14 @@ impl ClaimGuard {
         Self { attempt, claim: None }
     }
 
+    pub(super) fn from_parts(attempt: Attempt, claim: Option<Box<Claim>>) -> Self {
+        Self { attempt, claim }
+    }
+
+    pub(super) fn into_parts(self) -> (Attempt, Option<Box<Claim>>) {
+        (self.attempt, self.claim)
+    }
+
     /// What the work needs to know.
     pub const fn attempt(&self) -> &Attempt {
         &self.attempt
@@ -81,15 +89,7 @@ impl ClaimGuard {
             return Recorded::Lost;
         }
         let recorded = claim.record(answer).await;
-        match &recorded {
-            Recorded::Stored | Recorded::Unprotected => claim.held.observe(EventKind::Completed),
-            Recorded::NotKept => claim.held.observe(EventKind::NotKept),
-            Recorded::Restored => claim.held.observe(EventKind::Restored),
-            Recorded::Lost => claim.held.lose(),
-            Recorded::Unrecorded(_) => claim.held.observe(EventKind::Unrecorded),
-        }
-        claim.settled = true;
-        claim.held.shared.waiters.wake(&claim.held.key);
+        claim.tell(&recorded);
         recorded
     }
 
@@ -129,25 +129,57 @@ impl Drop for Claim {
 }
 
 impl Claim {
-    async fn stop_heartbeat(&mut self) {
+    pub(super) async fn stop_heartbeat(&mut self) {
         if let Some(heartbeat) = self.heartbeat.take() {
             heartbeat.stop().await;
         }
     }
 
-    async fn record(&self, answer: Answer) -> Recorded {
+    /// The answer, or when it is too large for the store the fact that it was not kept.
+    pub(super) fn fitting(&self, answer: Answer) -> Answer {
+        if answer.as_stored().len() > self.held.shared.store.profile().max_response_bytes {
+            return Answer::not_kept(NotKeptReason::TooLarge);
+        }
+        answer
+    }
+
+    /// What a completion with `answer` came to.
+    pub(super) fn recorded(&self, outcome: FinishOutcome, answer: &Answer) -> Recorded {
         let limit = self.held.shared.store.profile().max_response_bytes;
         let kept = answer.as_stored().len() <= limit && !answer.is_not_kept();
-        let answer = if answer.as_stored().len() > limit {
-            Answer::not_kept(NotKeptReason::TooLarge)
-        } else {
-            answer
-        };
+        match outcome {
+            FinishOutcome::Done if kept => Recorded::Stored,
+            FinishOutcome::Done => Recorded::NotKept,
+            FinishOutcome::Restored => Recorded::Restored,
+            FinishOutcome::Lost => Recorded::Lost,
+        }
+    }
+
+    /// Makes the event of a completion and wakes the waiters.
+    pub(super) fn tell(&mut self, recorded: &Recorded) {
+        match recorded {
+            Recorded::Stored | Recorded::Unprotected => self.settle(EventKind::Completed),
+            Recorded::NotKept => self.settle(EventKind::NotKept),
+            Recorded::Restored => self.settle(EventKind::Restored),
+            Recorded::Unrecorded(_) => self.settle(EventKind::Unrecorded),
+            Recorded::Lost => {
+                self.held.lose();
+                self.settled = true;
+                self.held.shared.waiters.wake(&self.held.key);
+            }
+        }
+    }
+
+    pub(super) fn settle(&mut self, event: EventKind) {
+        self.held.observe(event);
+        self.settled = true;
+        self.held.shared.waiters.wake(&self.held.key);
+    }
+
+    async fn record(&self, answer: Answer) -> Recorded {
+        let answer = self.fitting(answer);
         match self.send(&answer).await {
-            Ok(FinishOutcome::Done) if kept => Recorded::Stored,
-            Ok(FinishOutcome::Done) => Recorded::NotKept,
-            Ok(FinishOutcome::Restored) => Recorded::Restored,
-            Ok(FinishOutcome::Lost) => Recorded::Lost,
+            Ok(outcome) => self.recorded(outcome, &answer),
             Err(error) if error.kind() == ErrorKind::TooLarge => {
                 // the store counts otherwise than its profile says
                 match self.send(&Answer::not_kept(NotKeptReason::TooLarge)).await {
@@ -160,16 +192,26 @@ impl Claim {
         }
     }
 
-    async fn send(&self, answer: &Answer) -> Result<FinishOutcome, StoreError> {
+    pub(super) fn completion(&self, answer: &Answer) -> CompleteRequest<'_> {
         let held = &self.held;
-        let request = CompleteRequest {
+        CompleteRequest {
             key: &held.key,
             token: held.token,
             attempt: held.attempt,
             fingerprint: self.fingerprint,
             response: answer.as_stored().clone(),
             retention: self.settings.retention,
-        };
+        }
+    }
+
+    pub(super) fn giving_back(&self, release: Release) -> ReleaseRequest<'_> {
+        let held = &self.held;
+        ReleaseRequest { key: &held.key, token: held.token, attempt: held.attempt, release }
+    }
+
+    async fn send(&self, answer: &Answer) -> Result<FinishOutcome, StoreError> {
+        let held = &self.held;
+        let request = self.completion(answer);
         let again = |error: &StoreError| {
             error.is_transient()
                 || matches!(
@@ -183,8 +225,7 @@ impl Claim {
 
     async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
         let held = &self.held;
-        let request =
-            ReleaseRequest { key: &held.key, token: held.token, attempt: held.attempt, release };
+        let request = self.giving_back(release);
         let until = held.shared.clock.monotonic().saturating_add(self.settings.store_deadline);
         let call = self.call(Operation::Release, until, StoreError::is_transient);
         let Answered { answer, .. } = call.run(|| held.shared.store().release(request)).await?;

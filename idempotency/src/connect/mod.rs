@@ -3,10 +3,12 @@
 mod error;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg_attr(
-    not(all(feature = "memory", feature = "redis")),
+    not(all(feature = "memory", feature = "postgres", feature = "redis")),
     allow(dead_code, reason = "what a URL holds is only read for a store that is built in")
 )]
 mod store_url;
@@ -21,6 +23,7 @@ use self::store_url::StoreUrl;
 /// | URL | store | feature |
 /// |---|---|---|
 /// | `memory:` | a new store in the memory of this process | `memory` |
+/// | `postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE` | a table of `PostgreSQL` | `postgres` |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | Redis or Valkey, one server | `redis` |
 /// | `rediss://…` | the same over TLS | `redis-tokio-rustls-comp` |
 /// | `redis+unix:///SOCKET[?db=DATABASE]` | by its Unix socket | `redis` |
@@ -30,6 +33,11 @@ use self::store_url::StoreUrl;
 /// Parameters of `memory:`, all optional: `capacity` (records), `max_response_bytes`,
 /// `max_checkpoint_bytes`, and `namespace`. Every call makes a store of its own, also with the same URL
 /// and the same namespace: connect once and clone what you get.
+///
+/// Parameters of `postgres:` (or `postgresql:`), all optional: `table` and `schema`, `namespace`,
+/// `create=on` (sets the table up when it is missing), `max_response_bytes`, `max_checkpoint_bytes`,
+/// `max_connections`, `timeout_ms`, `lock_timeout_ms`, `group_commit` and `listen` (`on` or `off`), and
+/// those of the driver: `sslmode`, `application_name`, `options`, …
 ///
 /// Parameters of the `redis` URLs, all optional: `namespace`, `max_response_bytes`,
 /// `max_checkpoint_bytes`, `timeout_ms`, `connect_timeout_ms`, and `wait_replicas` with
@@ -55,6 +63,12 @@ pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
         "memory" => memory::connect(url).await,
         #[cfg(not(feature = "memory"))]
         "memory" => Err(ConnectError::MissingFeature { scheme: "memory", feature: "memory" }),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => postgres::connect(url).await,
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => {
+            Err(ConnectError::MissingFeature { scheme: "postgres", feature: "postgres" })
+        }
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
             redis::connect(url).await

@@ -1,0 +1,181 @@
+use std::sync::Arc;
+
+use sqlx::AssertSqlSafe;
+
+use crate::names::{Names, literal};
+
+/// A statement of ours. What is not constant in it are names, and they are quoted.
+#[derive(Clone, Debug)]
+pub(crate) struct Sql(Arc<str>);
+
+impl Sql {
+    pub(crate) fn new(text: String) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn safe(&self) -> AssertSqlSafe<Arc<str>> {
+        AssertSqlSafe(Arc::clone(&self.0))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// All statements for one table.
+#[derive(Clone, Debug)]
+pub(crate) struct Statements {
+    pub(crate) claim: Sql,
+    pub(crate) claim_many: Sql,
+    pub(crate) complete: Sql,
+    pub(crate) renew: Sql,
+    pub(crate) release: Sql,
+    pub(crate) hold: Sql,
+    pub(crate) lookup: Sql,
+    pub(crate) sweep: Sql,
+    pub(crate) list: Sql,
+    pub(crate) replace: Sql,
+    pub(crate) wait: Sql,
+}
+
+/// The columns of a row, in the order in which [`wire`](crate::wire) reads them.
+const COLUMNS: &str = "format, state, fingerprint, token, attempt, retention_ms, first_claimed_at, \
+    claimed_at, expires_at, lease_until, ended_at, sequence, checkpoint, response";
+
+/// Rounded down, as all moments.
+const STATEMENT_TIME: &str = "date_trunc('milliseconds', statement_timestamp())";
+
+fn columns_of(row: &str) -> String {
+    COLUMNS.split(", ").map(|column| format!("{row}.{column}")).collect::<Vec<_>>().join(", ")
+}
+
+impl Statements {
+    pub(crate) fn new(names: &Names) -> Self {
+        let table = names.table();
+        let call = |verb: &str, arguments: u32, key: &str| {
+            let places: Vec<_> = (1..=arguments).map(|n| format!("${n}")).collect();
+            let (function, places) = (names.function(verb), places.join(", "));
+            let columns = columns_of("(f.r)");
+            Sql::new(format!(
+                "SELECT f.verdict, f.at, {key}, {columns} FROM {function}({places}) f"
+            ))
+        };
+        let (function, columns) = (|verb: &str| names.function(verb), columns_of("t"));
+        Self {
+            claim: call("claim", 7, "(f.r).key"),
+            claim_many: call("claim_many", 6, "f.k"),
+            complete: call("complete", 8, "(f.r).key"),
+            renew: call("renew", 7, "(f.r).key"),
+            release: call("release", 5, "(f.r).key"),
+            hold: Sql::new(format!("SELECT {}($1, $2, $3, $4)", function("hold"))),
+            // the time of the statement is before its snapshot: a deadline that is over by then was
+            // over when the row was read
+            lookup: Sql::new(format!(
+                "SELECT 0::int2, {STATEMENT_TIME}, t.key, {columns}, pg_is_in_recovery() \
+                 FROM (SELECT) one LEFT JOIN {table} t ON t.key = $1"
+            )),
+            sweep: Sql::new(format!(
+                "SELECT removed, abandoned, more FROM {}($1)",
+                function("sweep")
+            )),
+            list: Sql::new(format!(
+                "SELECT 0::int2, {STATEMENT_TIME}, t.key, {columns} FROM {table} t \
+                 WHERE t.key > $1 AND t.key < $2 ORDER BY t.key LIMIT $3"
+            )),
+            replace: Sql::new(replace(&table)),
+            // a row that a transaction holds cannot be marked: whoever waits for it only polls
+            wait: Sql::new(format!(
+                "WITH free AS (SELECT key FROM {table} \
+                 WHERE key = $1 AND format = 1 AND state = 0 AND NOT waited FOR UPDATE SKIP LOCKED) \
+                 UPDATE {table} t SET waited = true FROM free WHERE t.key = free.key"
+            )),
+        }
+    }
+}
+
+/// Puts a record in the place of another one that has not changed since it was read: $2 to $7.
+fn replace(table: &str) -> String {
+    let moment = |n: u32| format!("timestamptz 'epoch' + ${n}::bigint * interval '1 ms'");
+    let (lease_until, expires_at) = (moment(6), moment(7));
+    let (new_expires_at, new_ended_at) = (moment(10), moment(11));
+    format!(
+        "UPDATE {table} SET state = $8, retention_ms = $9, expires_at = {new_expires_at}, \
+         sweep_at = {new_expires_at}, ended_at = {new_ended_at}, lease_until = NULL, sequence = 0, \
+         checkpoint = CASE WHEN $8 IN (1, 2) THEN checkpoint END, response = $12 \
+         WHERE key = $1 AND format = 1 AND token = $2 AND attempt = $3 AND state = $4 \
+         AND sequence = $5 AND lease_until IS NOT DISTINCT FROM {lease_until} \
+         AND expires_at = {expires_at} RETURNING 1"
+    )
+}
+
+const TEMPLATES: [&str; 8] = [
+    include_str!("../migrations/1_table.sql"),
+    include_str!("../migrations/2_claim.sql"),
+    include_str!("../migrations/3_claim_many.sql"),
+    include_str!("../migrations/4_complete.sql"),
+    include_str!("../migrations/5_renew.sql"),
+    include_str!("../migrations/6_release.sql"),
+    include_str!("../migrations/7_hold.sql"),
+    include_str!("../migrations/8_sweep.sql"),
+];
+
+/// The functions that [`script`] makes.
+pub(crate) const VERBS: [&str; 7] =
+    ["claim", "claim_many", "complete", "renew", "release", "hold", "sweep"];
+
+/// Everything that sets the table up, for `names`.
+pub(crate) fn script(names: &Names) -> String {
+    TEMPLATES.map(|template| render(template, names)).join("\n")
+}
+
+/// The bodies of the functions as the server keeps them, in the order of [`VERBS`].
+pub(crate) fn bodies(names: &Names) -> impl Iterator<Item = String> {
+    TEMPLATES.iter().skip(1).map(move |template| {
+        let text = render(template, names);
+        text.split("$idempotency$").nth(1).unwrap_or_default().to_owned()
+    })
+}
+
+/// Fills the names in. In one pass: a name that looks like a place is left alone.
+fn render(template: &str, names: &Names) -> String {
+    let mut text = String::with_capacity(template.len() * 2);
+    for (index, part) in template.split('@').enumerate() {
+        if index % 2 == 0 {
+            text.push_str(part);
+            continue;
+        }
+        text.push_str(&match part {
+            "table" => names.table(),
+            "sweep_index" => names.sweep_index(),
+            "channel" => literal(&names.channel()),
+            verb => names.function(verb),
+        });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_the_templates_is_filled() {
+        let names = Names::new("s", "t").unwrap();
+        let script = script(&names);
+        assert!(!script.contains('@'), "{script}");
+        for verb in VERBS {
+            let head = format!("CREATE OR REPLACE FUNCTION {}(", names.function(verb));
+            assert!(script.contains(&head), "{verb}");
+        }
+        assert_eq!(bodies(&names).count(), VERBS.len());
+        assert!(bodies(&names).all(|body| body.contains("BEGIN")));
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_place_is_left_alone() {
+        let names = Names::new("s", "@table@").unwrap();
+        assert!(script(&names).contains("CREATE TABLE IF NOT EXISTS \"s\".\"@table@\" ("));
+        assert!(Statements::new(&names).claim.text().contains("\"s\".\"@table@_claim_v1\"("));
+    }
+}

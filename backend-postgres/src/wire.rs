@@ -1,0 +1,282 @@
+use std::{borrow::Cow, time::Duration};
+
+use bytes::Bytes;
+use idempotency_core::{
+    AttemptNumber, ClaimToken, CorruptRecord, ErrorKind, Fingerprint, Operation, Record,
+    ReleaseReason, Retention, State, StorageKey, StoreError, Timestamp,
+};
+use sqlx::{Row, ValueRef, postgres::PgRow, types::Uuid};
+
+use crate::error;
+
+/// The format of the rows that this release writes and reads.
+const FORMAT: i16 = 1;
+
+/// What a function did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing was written; the row is what was seen.
+    Seen,
+    /// It was written.
+    Written,
+    /// It was written where no record was.
+    WrittenAnew,
+    /// Somebody's transaction holds the row.
+    Locked,
+}
+
+/// One reply, as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) verdict: Verdict,
+    /// The moment of the decision.
+    pub(crate) at: Timestamp,
+    /// The row, where there is one and the reply carries all of it.
+    pub(crate) record: Option<Result<Record, CorruptRecord>>,
+    /// The end of the lease, where there is one.
+    pub(crate) lease_until: Option<Timestamp>,
+}
+
+/// Columns before those of the row.
+const ROW: usize = 3;
+
+impl Reply {
+    /// Reads a reply to a question about `place`.
+    ///
+    /// # Errors
+    /// `Corrupt` when it names another key (C35), `Conflict` when the function gave up.
+    pub(crate) fn read(
+        operation: Operation,
+        row: &PgRow,
+        place: &StorageKey,
+    ) -> Result<Self, StoreError> {
+        let broken = |source| error::classify(operation, source);
+        if key_of(row).map_err(broken)?.is_some_and(|key| key != place.as_str()) {
+            return Err(StoreError::corrupt(operation, CorruptRecord::OtherKey));
+        }
+        Self::read_any(operation, row)
+    }
+
+    /// Reads a reply whose key the caller looks at.
+    pub(crate) fn read_any(operation: Operation, row: &PgRow) -> Result<Self, StoreError> {
+        let broken = |source| error::classify(operation, source);
+        let verdict = match row.try_get::<i16, _>(0).map_err(broken)? {
+            0 => Verdict::Seen,
+            1 => Verdict::Written,
+            2 => Verdict::WrittenAnew,
+            3 => Verdict::Locked,
+            _ => return Err(error::conflict(operation)),
+        };
+        let at = moment(row, 1).map_err(broken)?.and_then(Result::ok).ok_or_else(|| {
+            StoreError::new(operation, ErrorKind::Unexpected, "a reply without its moment")
+        })?;
+        let lease_until = moment(row, ROW + 9).map_err(broken)?.and_then(Result::ok);
+        let record = record(row).map_err(broken)?;
+        Ok(Self { verdict, at, record, lease_until })
+    }
+
+    /// The record that was seen, or none.
+    ///
+    /// # Errors
+    /// It cannot be read (C00).
+    pub(crate) fn record(&self, operation: Operation) -> Result<Option<&Record>, StoreError> {
+        match &self.record {
+            None => Ok(None),
+            Some(Ok(record)) => Ok(Some(record)),
+            Some(Err(cause)) => Err(StoreError::corrupt(operation, *cause)),
+        }
+    }
+}
+
+/// The key that the reply is about; none when there is no row.
+pub(crate) fn key_of(row: &PgRow) -> Result<Option<Cow<'_, str>>, sqlx::Error> {
+    let value = row.try_get_raw(2)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let text = value.as_str().map_err(sqlx::Error::Decode)?;
+    Ok(Some(Cow::Borrowed(text)))
+}
+
+/// The row of a reply. None where there is no row, or only its key.
+fn record(row: &PgRow) -> Result<Option<Result<Record, CorruptRecord>>, sqlx::Error> {
+    let Some(format) = row.try_get::<Option<i16>, _>(ROW)? else {
+        return Ok(None);
+    };
+    if format != FORMAT {
+        let cause = u8::try_from(format).ok().filter(|format| *format > 0).map_or(
+            CorruptRecord::Foreign,
+            |found| CorruptRecord::FutureVersion { found, known: 1 },
+        );
+        return Ok(Some(Err(cause)));
+    }
+    let fields = Fields {
+        state: row.try_get(ROW + 1)?,
+        fingerprint: row.try_get(ROW + 2)?,
+        token: row.try_get::<Uuid, _>(ROW + 3)?,
+        attempt: row.try_get(ROW + 4)?,
+        retention_ms: row.try_get(ROW + 5)?,
+        moments: [
+            moment(row, ROW + 6)?,
+            moment(row, ROW + 7)?,
+            moment(row, ROW + 8)?,
+            moment(row, ROW + 9)?,
+            moment(row, ROW + 10)?,
+        ],
+        sequence: row.try_get(ROW + 11)?,
+        checkpoint: row.try_get::<Option<Vec<u8>>, _>(ROW + 12)?.map(Bytes::from),
+        response: row.try_get::<Option<Vec<u8>>, _>(ROW + 13)?.map(Bytes::from),
+    };
+    Ok(Some(fields.into_record()))
+}
+
+type Moment = Option<Result<Timestamp, CorruptRecord>>;
+
+/// The columns of a row of format 1.
+struct Fields<'a> {
+    state: i16,
+    fingerprint: &'a [u8],
+    token: Uuid,
+    attempt: i64,
+    retention_ms: i64,
+    /// First claimed at, claimed at, expires at, lease until, ended at.
+    moments: [Moment; 5],
+    sequence: i64,
+    checkpoint: Option<Bytes>,
+    response: Option<Bytes>,
+}
+
+impl Fields<'_> {
+    /// The table's constraint forbids whatever is an error here; a restored dump may lack it.
+    fn into_record(self) -> Result<Record, CorruptRecord> {
+        let [first_claimed_at, claimed_at, expires_at, lease_until, ended_at] = self.moments;
+        let needed = |moment: Moment, name| moment.ok_or(field(name))?;
+        let fingerprint = self.fingerprint.try_into().map_err(|_| field("fingerprint"))?;
+        let attempt = u32::try_from(self.attempt).ok().and_then(AttemptNumber::new);
+        let retention_ms = u64::try_from(self.retention_ms).map_err(|_| field("retention"))?;
+        let retention = Retention::new(Duration::from_millis(retention_ms));
+        let state = match (self.state, self.checkpoint, self.response) {
+            (0, checkpoint, None) => State::InProgress {
+                lease_until: needed(lease_until, "lease")?,
+                sequence: self.sequence.cast_unsigned(),
+                checkpoint,
+            },
+            (state @ (1 | 2), checkpoint, None) => {
+                let reason =
+                    if state == 1 { ReleaseReason::Failed } else { ReleaseReason::Unknown };
+                State::Released { reason, at: needed(ended_at, "end")?, checkpoint }
+            }
+            (3, None, Some(response)) => {
+                State::Completed { at: needed(ended_at, "end")?, response }
+            }
+            (4, None, None) => State::Unused,
+            _ => return Err(field("state")),
+        };
+        Ok(Record {
+            fingerprint: Fingerprint::from_stored_bytes(fingerprint),
+            token: ClaimToken::from_stored_bytes(self.token.into_bytes()),
+            attempt: attempt.ok_or(field("attempt"))?,
+            retention: retention.map_err(|_| field("retention"))?,
+            first_claimed_at: needed(first_claimed_at, "beginning")?,
+            claimed_at: needed(claimed_at, "beginning")?,
+            expires_at: needed(expires_at, "expiry")?,
+            state,
+        })
+    }
+}
+
+const fn field(field: &'static str) -> CorruptRecord {
+    CorruptRecord::Field { field }
+}
+
+/// A `timestamptz` in its binary form: microseconds since 2000-01-01 UTC, whatever the time zone of
+/// the session.
+fn moment(row: &PgRow, column: usize) -> Result<Moment, sqlx::Error> {
+    let value = row.try_get_raw(column)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
+    let micros = bytes.try_into().map(i64::from_be_bytes);
+    let micros = micros.map_err(|source| sqlx::Error::Decode(Box::new(source)))?;
+    Ok(Some(timestamp(micros)))
+}
+
+/// Infinity, either one, is no moment, and neither is one before 1970.
+fn timestamp(micros: i64) -> Result<Timestamp, CorruptRecord> {
+    const UNIX_EPOCH_TO_2000_MICROS: i64 = 946_684_800_000_000;
+    let micros = Some(micros).filter(|micros| ![i64::MIN, i64::MAX].contains(micros));
+    let since_epoch = micros.and_then(|micros| micros.checked_add(UNIX_EPOCH_TO_2000_MICROS));
+    let micros =
+        since_epoch.and_then(|micros| u64::try_from(micros).ok()).ok_or(field("moment"))?;
+    Ok(Timestamp::from_unix_millis(micros / 1_000))
+}
+
+/// Milliseconds for a statement. Leases and retentions fit by their types.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A moment for a statement.
+pub(crate) fn unix_millis(moment: Timestamp) -> i64 {
+    i64::try_from(moment.as_unix_millis()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn token(token: ClaimToken) -> Uuid {
+    Uuid::from_bytes(*token.as_bytes())
+}
+
+/// `PostgreSQL` has no unsigned numbers: the same bits.
+pub(crate) const fn sequence(sequence: u64) -> i64 {
+    sequence.cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Fields<'static> {
+        let moment = Some(Ok(Timestamp::from_unix_millis(7)));
+        Fields {
+            state: 0,
+            fingerprint: &[1; 33],
+            token: Uuid::from_bytes([2; 16]),
+            attempt: 1,
+            retention_ms: 1,
+            moments: [moment, moment, moment, moment, None],
+            sequence: 0,
+            checkpoint: None,
+            response: None,
+        }
+    }
+
+    #[test]
+    fn moments_are_whole_milliseconds_since_1970_or_refused() {
+        assert_eq!(timestamp(0), Ok(Timestamp::from_unix_millis(946_684_800_000)));
+        assert_eq!(timestamp(1_999), Ok(Timestamp::from_unix_millis(946_684_800_001)));
+        assert_eq!(timestamp(-946_684_800_000_000), Ok(Timestamp::from_unix_millis(0)));
+        for no_moment in [-946_684_800_000_001, i64::MIN, i64::MAX] {
+            assert_eq!(timestamp(no_moment), Err(field("moment")));
+        }
+    }
+
+    /// Kind of fault: foreign or half-known content under the key (H-22).
+    #[test]
+    fn a_row_that_no_release_writes_is_corrupt() {
+        assert!(fields().into_record().is_ok());
+        let bytes = || Some(Bytes::from_static(b"x"));
+        let cases: [(&str, Fields<'_>); 8] = [
+            ("state", Fields { state: 5, ..fields() }),
+            ("state", Fields { state: 3, ..fields() }),
+            ("state", Fields { response: bytes(), ..fields() }),
+            ("state", Fields { state: 4, checkpoint: bytes(), ..fields() }),
+            ("fingerprint", Fields { fingerprint: &[1; 32], ..fields() }),
+            ("attempt", Fields { attempt: 0, ..fields() }),
+            ("retention", Fields { retention_ms: -1, ..fields() }),
+            ("end", Fields { state: 1, ..fields() }),
+        ];
+        for (name, fields) in cases {
+            assert_eq!(fields.into_record().unwrap_err(), field(name));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Closed loops of so many clients on so many connections.
+
+use std::{future::Future, sync::Arc};
+
+use idempotency::{
+    ClaimOutcome, ClaimRequest, ClaimToken, IdempotencyStore, Lease, Retention, Takeover,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{raw::Raw, with};
+use crate::{
+    cli::Args,
+    driver::{Taken, timed},
+    load::{Intent, claim, claim_and_complete, fingerprint, intents, response},
+    report::{Bar, Figure, Report, Row},
+};
+
+/// A commit waits for the disk: so many keys a client and run are enough.
+const KEYS_A_CLIENT: usize = 1_500;
+const MOST_KEYS: u32 = 30_000;
+
+pub(super) struct Bench {
+    pub(super) runtime: Runtime,
+    series: u32,
+}
+
+pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut bench = Bench { runtime, series: std::process::id().wrapping_shl(12) };
+    for (clients, bar) in [(1, 0.70), (16, 0.80)] {
+        bench.claims(args, report, clients, clients, bar)?;
+    }
+    bench.claims(args, report, 256, 64, 5.0)?;
+    for clients in [1, 16] {
+        bench.replays(args, report, clients)?;
+    }
+    Ok(())
+}
+
+pub(super) async fn store(
+    url: &str,
+    connections: usize,
+) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
+    let url = with(url, &format!("create=on&max_connections={connections}&timeout_ms=20000"));
+    Ok(idempotency::connect(&url).await?.store())
+}
+
+impl Bench {
+    /// Ours with `ours` clients, raw ones with `raw` clients on as many connections.
+    fn claims(
+        &mut self,
+        args: &Args,
+        report: &mut Report,
+        ours: usize,
+        raw: usize,
+        bar: f64,
+    ) -> anyhow::Result<()> {
+        let what = format!("claim, {ours} in flight : INSERT by {raw}");
+        if !args.wants(&what) {
+            return Ok(());
+        }
+        let connections = u32::try_from(raw)?;
+        let store = self.runtime.block_on(store(&args.url, raw.min(ours)))?;
+        let bare = self.runtime.block_on(Raw::connect(&args.url, connections))?;
+        let (mut us, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..args.runs {
+            let intents = self.next_intents(args, ours)?;
+            let claiming = Arc::clone(&store);
+            us.push(self.all(&intents, ours, move |intent| {
+                let store = Arc::clone(&claiming);
+                async move { claim(&*store, &intent, fingerprint()).await }
+            })?);
+            let intents = self.next_intents(args, raw)?;
+            let bare = bare.clone();
+            other.push(self.all(&intents, raw, move |intent| {
+                let bare = bare.clone();
+                async move { bare.insert(&intent, &fingerprint().to_stored_bytes()).await }
+            })?);
+        }
+        report.add(ratio(what, &us, &other, bar));
+        Ok(())
+    }
+
+    fn replays(&mut self, args: &Args, report: &mut Report, clients: usize) -> anyhow::Result<()> {
+        let what = format!("replay, {clients} in flight : SELECT");
+        if !args.wants(&what) {
+            return Ok(());
+        }
+        let store = self.runtime.block_on(store(&args.url, clients))?;
+        let bare = self.runtime.block_on(Raw::connect(&args.url, u32::try_from(clients)?))?;
+        let (mut us, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..args.runs {
+            let intents = self.next_intents(args, clients)?;
+            let (ours, theirs) = (Arc::clone(&store), bare.clone());
+            // filled by many, looked at by few
+            self.all(&intents, 16, move |intent| {
+                let (store, bare) = (Arc::clone(&ours), theirs.clone());
+                async move {
+                    claim_and_complete(&*store, &intent, fingerprint(), &response()).await?;
+                    bare.insert(&intent, &fingerprint().to_stored_bytes()).await?;
+                    bare.fill(&intent).await
+                }
+            })?;
+            let replaying = Arc::clone(&store);
+            us.push(self.all(&intents, clients, move |intent| {
+                let store = Arc::clone(&replaying);
+                async move { replay(&*store, &intent).await }
+            })?);
+            let bare = bare.clone();
+            other.push(self.all(&intents, clients, move |intent| {
+                let bare = bare.clone();
+                async move { bare.select(&intent).await }
+            })?);
+        }
+        report.add(ratio(what, &us, &other, 0.75));
+        Ok(())
+    }
+
+    fn next_intents(&mut self, args: &Args, clients: usize) -> anyhow::Result<Arc<Vec<Intent>>> {
+        self.series = self.series.wrapping_add(1);
+        let keys = u32::try_from(clients * KEYS_A_CLIENT)?.min(MOST_KEYS).min(args.keys);
+        Ok(Arc::new(intents(self.series, keys)?))
+    }
+
+    /// Every intent once, by so many clients.
+    fn all<F, Fut>(
+        &self,
+        intents: &Arc<Vec<Intent>>,
+        clients: usize,
+        work: F,
+    ) -> anyhow::Result<Taken>
+    where
+        F: Fn(Intent) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + Send,
+    {
+        let operations = u32::try_from(intents.len())?;
+        let mut ended = Ok(());
+        let taken = timed(operations, || {
+            ended = self.runtime.block_on(async {
+                let mut running = tokio::task::JoinSet::new();
+                for client in 0..clients {
+                    let (intents, work) = (Arc::clone(intents), work.clone());
+                    running.spawn(async move {
+                        for intent in intents.iter().skip(client).step_by(clients) {
+                            work(intent.clone()).await?;
+                        }
+                        anyhow::Ok(())
+                    });
+                }
+                while let Some(client) = running.join_next().await {
+                    client??;
+                }
+                anyhow::Ok(())
+            });
+        });
+        ended.map(|()| taken)
+    }
+}
+
+pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> anyhow::Result<()> {
+    let claim = ClaimRequest {
+        key: &intent.key,
+        fingerprint: fingerprint(),
+        token: ClaimToken::random()?,
+        lease: Lease::DEFAULT,
+        retention: Retention::DEFAULT,
+        takeover: Takeover::Allow,
+    };
+    let outcome = store.claim(claim).await?;
+    anyhow::ensure!(matches!(outcome, ClaimOutcome::Replay(_)), "{outcome:?}");
+    Ok(())
+}
+
+fn ratio(what: String, ours: &[Taken], other: &[Taken], bar: f64) -> Row {
+    let rates = |runs: &[Taken]| runs.iter().map(Taken::per_second).collect();
+    Row {
+        what,
+        unit: "/s",
+        ours: rates(ours),
+        other: rates(other),
+        figure: Figure::OursToOther,
+        bar: Some(Bar::AtLeast(bar)),
+    }
+}
