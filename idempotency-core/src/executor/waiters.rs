@@ -47,17 +47,18 @@ impl Waiters {
 
     /// Begins to wait: what changes after this is not missed.
     pub(super) fn wait_for(&self, key: &IdempotencyKey) -> Waiter {
+        let clock = Arc::clone(&self.0.clock);
         let mut watched = self.0.watched();
-        let changes = if let Some(sender) = watched.get(key) {
-            sender.subscribe()
-        } else {
-            let (sender, changes) = watch::channel(());
-            watched.insert(key.clone(), sender.clone());
-            let look = Look { inner: Arc::clone(&self.0), key: key.clone(), sender };
-            tokio::spawn(look.run());
-            changes
-        };
-        Waiter { changes, clock: Arc::clone(&self.0.clock) }
+        if let Some(sender) = watched.get(key) {
+            return Waiter { changes: sender.subscribe(), clock };
+        }
+        let (sender, changes) = watch::channel(());
+        watched.insert(key.clone(), sender.clone());
+        // a runtime that ends drops the task here, and that takes the lock
+        drop(watched);
+        let look = Look { inner: Arc::clone(&self.0), key: key.clone(), sender };
+        tokio::spawn(look.run());
+        Waiter { changes, clock }
     }
 
     /// Tells the waiters of `key` that it has changed.

@@ -4,6 +4,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use idempotency_core::{
     Begun, Connected, Idempotency, IdempotencyKey, OnDuplicate, Operation, Outcome, StoreError,
     Watch, Watching,
@@ -180,4 +181,33 @@ impl Watching for Bell {
         self.ring.notified().await;
         Ok(())
     }
+}
+
+/// Kind of fault: dead-lock (H-63). A duplicate that begins to wait while its runtime ends.
+#[test]
+fn a_duplicate_that_begins_to_wait_while_its_runtime_ends_does_not_stop_the_end() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let store = store();
+    let guard = runtime.block_on(executor(store.clone()).begin(&key("k"), request("body")));
+    let idempotency = waiting(store);
+    let (started, has_started) = std::sync::mpsc::channel();
+    runtime.spawn(async move {
+        started.send(()).unwrap();
+        // until the other worker has closed the runtime
+        std::thread::sleep(ms(300));
+        let mut run = std::pin::pin!(run_ok(&idempotency, "k"));
+        // a task is not polled again after that, so it is all one poll
+        for _ in 0..10 {
+            assert!((&mut run).now_or_never().is_none());
+        }
+    });
+    has_started.recv().unwrap();
+    let (ended, has_ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(runtime);
+        ended.send(()).unwrap();
+    });
+    has_ended.recv_timeout(ms(10_000)).expect("the runtime never ends");
+    drop(guard);
 }
