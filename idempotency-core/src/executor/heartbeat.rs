@@ -10,7 +10,7 @@ use super::{
     pulse::{CheckpointSender, Phase, Pulse, Save},
     settings::Settings,
 };
-use crate::store::RenewOutcome;
+use crate::store::{Effect, RenewOutcome};
 
 /// Keeps a claim alive. Dropping it ends that, in the middle of a renewal too.
 #[derive(Debug)]
@@ -113,6 +113,7 @@ impl Beat {
         let (mut checkpoint, mut reply) = save.unzip();
         let clock = Arc::clone(&self.held.shared.clock);
         let mut tries = 0;
+        let mut may_be_saved = false;
         loop {
             let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
             if left.is_zero() && tries > 0 {
@@ -144,6 +145,8 @@ impl Beat {
                 }
                 Err(error) => error,
             };
+            may_be_saved |= error.effect() == Effect::Unknown;
+            let error = if may_be_saved { error.after_unknown_effect() } else { error };
             let transient = error.is_transient();
             if reply.is_some() && !transient {
                 // refused for what it is: the lease needs its renewal without it

@@ -4,8 +4,9 @@ use std::sync::{
 };
 
 use idempotency_core::{
-    AttemptNumber, Begun, CheckpointError, Clock, Error, ErrorKind, EventKind, IdempotencyStore,
-    ManualClock, Operation, Outcome, Recorded, Release, ReleaseOutcome, State, SystemClock,
+    AttemptNumber, Begun, CheckpointError, Clock, Effect, Error, ErrorKind, EventKind,
+    IdempotencyStore, ManualClock, Operation, Outcome, Recorded, Release, ReleaseOutcome, State,
+    SystemClock,
 };
 
 use crate::support::*;
@@ -353,4 +354,18 @@ fn a_claim_keeps_its_key_when_another_runtime_of_the_executor_ends() {
             Recorded::Stored
         ));
     });
+}
+
+/// Kind of fault: an unknown effect is told as none (C50). A checkpoint that a lost reply may have saved
+/// is not said to be unsaved because a later try is refused.
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_may_be_saved_is_not_said_to_be_unsaved() {
+    let plans = vec![Plan::LoseReply, Plan::Refuse(ErrorKind::TooLarge)];
+    let faulty = Faulty::for_operation(store(), Operation::Renew, plans);
+    let idempotency = executor(faulty);
+    let begun = idempotency.begin(&key("k"), request("body")).await.unwrap();
+    let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+    let error = guard.attempt().save_checkpoint("x").await.unwrap_err();
+    let CheckpointError::Store(error) = error else { panic!("{error}") };
+    assert_eq!(error.effect(), Effect::Unknown);
 }
