@@ -47,7 +47,7 @@ impl Heartbeat {
     /// Lets a renewal that is in flight end; there is no other after it (C62). Between two renewals
     /// there is nothing to wait for.
     pub(super) async fn stop(self) {
-        if !self.pacer.cancel(self.place) && self.pulse.stop() == Phase::Renewing {
+        if self.pulse.stop() == Phase::Renewing {
             self.pulse.ended().await;
         }
     }
@@ -55,8 +55,8 @@ impl Heartbeat {
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.pacer.cancel(self.place);
         self.pulse.abort();
+        self.pacer.cancel(self.place);
     }
 }
 
@@ -74,9 +74,18 @@ pub(super) struct Beat {
 }
 
 impl Drop for Beat {
-    /// However it ends: nobody waits for it or for a checkpoint any more.
+    /// However it ends: nobody waits for it or for a checkpoint any more. When nobody has ended it, but
+    /// a panic of the store or the end of its runtime, the work is told that nothing keeps its key.
     fn drop(&mut self) {
-        self.pulse.end_for_good();
+        if self.pulse.end_for_good() {
+            return;
+        }
+        if std::thread::panicking() {
+            // without the event: an observer that panics again would end the process
+            self.held.lease_state.lost.cancel();
+        } else {
+            self.held.lose();
+        }
     }
 }
 
