@@ -121,11 +121,13 @@ impl Look {
         }
     }
 
-    /// Where the store can tell; a failure leaves polling.
+    /// Where the store can tell; a failure, and a store that does not answer, leave polling.
     async fn listen(&self) -> Option<Box<dyn Watching>> {
-        match &self.inner.watch {
-            None => None,
-            Some(watch) => watch.watch(&self.key).await.ok(),
+        let watch = self.inner.watch.as_ref()?;
+        tokio::select! {
+            biased;
+            watching = watch.watch(&self.key) => watching.ok(),
+            () = self.inner.clock.sleep(LONGEST_LOOK) => None,
         }
     }
 

@@ -211,3 +211,35 @@ fn a_duplicate_that_begins_to_wait_while_its_runtime_ends_does_not_stop_the_end(
     has_ended.recv_timeout(ms(10_000)).expect("the runtime never ends");
     drop(guard);
 }
+
+/// Kinds of fault: a server that accepts and never answers (H-59), a task for each key ever waited for
+/// (H-62). Waiters look by themselves while the store does not begin to tell.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_never_begins_to_tell_delays_nobody_and_keeps_no_task() {
+    let store = store();
+    let connected = Connected::from(store.clone()).with_watch(Arc::new(Deaf));
+    let idempotency = Idempotency::builder(connected)
+        .on_duplicate(OnDuplicate::Wait { timeout: ms(20_000) })
+        .build()
+        .unwrap();
+    let owner = Idempotency::new(store);
+    let Begun::Acquired(guard) = owner.begin(&key("k"), request("body")).await.unwrap() else {
+        panic!("not acquired")
+    };
+    let waiter = tokio::spawn(async move { run_ok(&idempotency, "k").await });
+    tokio::time::sleep(ms(500)).await;
+    let _told = guard.release(idempotency_core::Release::Failed).await.unwrap();
+    let outcome = tokio::time::timeout(ms(3_000), waiter).await.expect("not noticed").unwrap();
+    assert!(matches!(outcome, Outcome::Executed(Ok(2))));
+    eventually("all tasks end", || async { tasks() == 0 }).await;
+}
+
+#[derive(Debug)]
+struct Deaf;
+
+#[async_trait]
+impl Watch for Deaf {
+    async fn watch(&self, _: &IdempotencyKey) -> Result<Box<dyn Watching>, StoreError> {
+        std::future::pending().await
+    }
+}
