@@ -18,6 +18,8 @@ pub(super) struct Heartbeat {
     pulse: Arc<Pulse>,
     pacer: Arc<Pacer>,
     place: Place,
+    /// How long a renewal may be in flight.
+    timeout: Duration,
 }
 
 impl Heartbeat {
@@ -41,14 +43,19 @@ impl Heartbeat {
         };
         let place = pacer.start_at(next_at, beat);
         let sender = CheckpointSender::new(&pulse, &pacer, place);
-        (Self { pulse, pacer, place }, sender)
+        (Self { pulse, pacer, place, timeout: settings.store_timeout }, sender)
     }
 
     /// Lets a renewal that is in flight end; there is no other after it (C62). Between two renewals
     /// there is nothing to wait for.
     pub(super) async fn stop(self) {
         if self.pulse.stop() == Phase::Renewing {
-            self.pulse.ended().await;
+            tokio::select! {
+                biased;
+                () = self.pulse.ended() => {}
+                // the runtime of the renewal is not driven any more
+                () = self.pacer.clock().sleep(self.timeout) => {}
+            }
         }
     }
 }

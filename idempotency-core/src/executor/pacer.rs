@@ -73,6 +73,10 @@ impl Pacer {
         Self { clock, state: Mutex::default() }
     }
 
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
     /// Starts `beat` at `due`.
     pub(super) fn start_at(self: &Arc<Self>, due: Duration, beat: Beat) -> Place {
         let runtime = Handle::current();
