@@ -40,7 +40,12 @@ where
 {
     let key = identify(config, &head)?;
     let ticket = flight.board()?;
-    let (body, trailers) = read(body, config.max_request_bytes).await?;
+    let (body, trailers) = tokio::select! {
+        biased;
+        read = read(body, config.max_request_bytes) => read?,
+        // what comes at the client's leisure is not waited for
+        () = flight.is_draining() => return Err(Refusal::ShuttingDown),
+    };
     let fingerprint = fingerprint(config, &head, &body);
     Ok(Admitted { head, body, trailers, key, fingerprint, ticket })
 }

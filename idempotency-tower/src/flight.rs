@@ -1,10 +1,10 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
 use crate::refusal::Refusal;
 
@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 pub(crate) struct Flight {
     permits: Arc<Semaphore>,
     tracker: TaskTracker,
-    draining: AtomicBool,
+    draining: CancellationToken,
 }
 
 /// One request under way.
@@ -30,14 +30,14 @@ impl Flight {
         Self {
             permits: Arc::new(permits),
             tracker: TaskTracker::new(),
-            draining: AtomicBool::new(false),
+            draining: CancellationToken::new(),
         }
     }
 
     pub(crate) fn board(&self) -> Result<Ticket, Refusal> {
         // the token comes first: a drain that has not seen it has set the flag before this looks
         let token = self.tracker.token();
-        if self.draining.load(Ordering::SeqCst) {
+        if self.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
         let permit = Arc::clone(&self.permits).try_acquire_owned();
@@ -45,9 +45,14 @@ impl Flight {
     }
 
     pub(crate) async fn drain(&self) {
-        self.draining.store(true, Ordering::SeqCst);
+        self.draining.cancel();
         self.tracker.close();
         self.tracker.wait().await;
+    }
+
+    /// Ends when nothing new may begin.
+    pub(crate) async fn is_draining(&self) {
+        self.draining.cancelled().await;
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -121,7 +121,8 @@ impl IdempotencyLayer {
         self.flight.len()
     }
 
-    /// Ends when no request with a key is under way; later ones are refused with 503.
+    /// Ends when no request with a key is under way; later ones, and those whose body is still to come,
+    /// are refused with 503.
     ///
     /// For a graceful shutdown: first let the server end, then drain, so that requests whose client
     /// has gone are carried out and stored too.

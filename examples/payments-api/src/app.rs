@@ -32,7 +32,6 @@ pub(crate) async fn layer(arguments: &Arguments) -> anyhow::Result<IdempotencyLa
     let idempotency = Idempotency::builder(store)
         .lease(arguments.lease)
         .retention(arguments.retention)
-        .max_hold(arguments.lease.get().max(std::time::Duration::from_mins(15)))
         .build()
         .context("--lease and --retention")?;
     Ok(IdempotencyLayer::new(idempotency, account::scope_of)

@@ -27,7 +27,12 @@ async fn main() -> Result<()> {
         format!("cannot listen on {}: choose another --listen", arguments.listen)
     })?;
     println!("{}", arguments.greeting(listener.local_addr()?));
-    axum::serve(listener, router).with_graceful_shutdown(shutdown::asked_for()).await?;
+    let server = axum::serve(listener, router).with_graceful_shutdown(shutdown::asked_for());
+    tokio::select! {
+        ended = server => ended?,
+        // clients that never finish what they send, or what they read
+        () = shutdown::insisted_on() => {}
+    }
     // charges whose client has gone are finished and stored too
     layer.drain().await;
     let effects = sandbox.ledger.effects().len();

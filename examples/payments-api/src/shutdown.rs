@@ -1,12 +1,30 @@
+use std::time::Duration;
+
 use tokio::signal;
+
+/// How long clients have to finish what they send, after the process was asked to end.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Ends when the process is asked to end: Ctrl-C, or SIGTERM.
 pub(crate) async fn asked_for() {
+    asked().await;
+    println!("payments-api takes no new requests and finishes those under way");
+}
+
+/// Ends when it is asked again, or when the time for that is over.
+pub(crate) async fn insisted_on() {
+    asked().await;
+    tokio::select! {
+        () = asked() => {}
+        () = tokio::time::sleep(GRACE) => {}
+    }
+}
+
+async fn asked() {
     tokio::select! {
         () = interrupt() => {}
         () = terminate() => {}
     }
-    println!("payments-api takes no new requests and finishes those under way");
 }
 
 async fn interrupt() {

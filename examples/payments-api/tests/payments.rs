@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::service::{Service, charge, eventually};
 
@@ -130,6 +131,20 @@ async fn sigterm_amid_50_requests_loses_and_doubles_nothing() {
     let effects = effects.trim().parse::<usize>().unwrap();
     // who leaves may leave before the request has arrived
     assert!((40..=50).contains(&effects), "{effects}");
+}
+
+/// Kind of fault: a client that never ends its upload keeps the process from ending (H-43).
+#[tokio::test]
+async fn asked_twice_it_ends_though_a_client_never_ends_its_upload() {
+    let mut service = Service::start(&[]).await;
+    let mut socket = TcpStream::connect(service.addr).await.unwrap();
+    let half = "POST /v1/charges HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer sk_test_acme\r\n\
+                Idempotency-Key: k\r\nContent-Length: 100\r\n\r\n{";
+    socket.write_all(half.as_bytes()).await.unwrap();
+    eventually("the service listens", async || service.effects().await.is_empty()).await;
+    eventually("it ends", async || service.has_ended_when_asked()).await;
+    let (status, output) = service.ended().await;
+    assert!(status.success() && output.contains("effects in the ledger: 0"), "{output}");
 }
 
 #[tokio::test]

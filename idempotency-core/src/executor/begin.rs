@@ -33,6 +33,8 @@ pub(super) struct Beginning<'a> {
     started_at: Duration,
     waiter: Option<Waiter>,
     lost_claims: u32,
+    /// Whether the store has said something of the key.
+    has_heard: bool,
 }
 
 /// What follows from one answer.
@@ -55,6 +57,7 @@ impl<'a> Beginning<'a> {
             started_at: executor.shared.clock.monotonic(),
             waiter: None,
             lost_claims: 0,
+            has_heard: false,
         })
     }
 
@@ -65,6 +68,7 @@ impl<'a> Beginning<'a> {
                     Ok(answered) => answered,
                     Err(error) => return self.without_store(error),
                 };
+            self.has_heard = true;
             let next = match answer {
                 ClaimOutcome::Acquired(acquired) => self.start(&acquired, sent_at).await?,
                 ClaimOutcome::Replay(replay) => Next::Done(self.replay(&replay)?),
@@ -212,10 +216,14 @@ impl<'a> Beginning<'a> {
         Next::ClaimAgain
     }
 
-    /// The store did not answer the claim: run without protection, if that is what was asked for.
+    /// The store did not answer the claim: run without protection, if that is what was asked for, and
+    /// the store has not said before that the key is another attempt's.
     fn without_store(&self, error: StoreError) -> Result<Begun, Error> {
         let down = error.is_transient() || error.kind() == ErrorKind::Full;
-        if !down || self.executor.settings.on_store_failure == OnStoreFailure::FailClosed {
+        if !down
+            || self.has_heard
+            || self.executor.settings.on_store_failure == OnStoreFailure::FailClosed
+        {
             return Err(error.into());
         }
         self.observe(EventKind::RanUnprotected, None, None);

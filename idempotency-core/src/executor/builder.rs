@@ -40,6 +40,7 @@ pub struct IdempotencyBuilder {
 pub(super) struct Derived {
     pub(super) heartbeat: bool,
     pub(super) store_timeout: bool,
+    pub(super) max_hold: bool,
 }
 
 impl IdempotencyBuilder {
@@ -69,6 +70,7 @@ impl IdempotencyBuilder {
     /// ever. Default 15 min, or the lease if that is longer.
     pub fn max_hold(mut self, limit: Duration) -> Self {
         self.settings.max_hold = limit;
+        self.derived.max_hold = false;
         self
     }
 
@@ -147,6 +149,9 @@ impl IdempotencyBuilder {
         }
         if self.derived.store_timeout {
             self.settings.store_timeout = Duration::from_secs(2).min(lease / 4);
+        }
+        if self.derived.max_hold {
+            self.settings.max_hold = Duration::from_mins(15).max(lease);
         }
         self.settings.check()?;
         Ok(Idempotency::from_parts(self.shared, self.settings, self.derived))

@@ -10,7 +10,7 @@ use super::{
     pulse::{CheckpointSender, Phase, Pulse, Save},
     settings::Settings,
 };
-use crate::store::RenewOutcome;
+use crate::store::{Effect, RenewOutcome};
 
 /// Keeps a claim alive. Dropping it ends that, in the middle of a renewal too.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Heartbeat {
     pulse: Arc<Pulse>,
     pacer: Arc<Pacer>,
     place: Place,
+    /// How long a renewal may be in flight.
+    timeout: Duration,
 }
 
 impl Heartbeat {
@@ -41,22 +43,27 @@ impl Heartbeat {
         };
         let place = pacer.start_at(next_at, beat);
         let sender = CheckpointSender::new(&pulse, &pacer, place);
-        (Self { pulse, pacer, place }, sender)
+        (Self { pulse, pacer, place, timeout: settings.store_timeout }, sender)
     }
 
     /// Lets a renewal that is in flight end; there is no other after it (C62). Between two renewals
     /// there is nothing to wait for.
     pub(super) async fn stop(self) {
-        if !self.pacer.cancel(self.place) && self.pulse.stop() == Phase::Renewing {
-            self.pulse.ended().await;
+        if self.pulse.stop() == Phase::Renewing {
+            tokio::select! {
+                biased;
+                () = self.pulse.ended() => {}
+                // the runtime of the renewal is not driven any more
+                () = self.pacer.clock().sleep(self.timeout) => {}
+            }
         }
     }
 }
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.pacer.cancel(self.place);
         self.pulse.abort();
+        self.pacer.cancel(self.place);
     }
 }
 
@@ -74,9 +81,18 @@ pub(super) struct Beat {
 }
 
 impl Drop for Beat {
-    /// However it ends: nobody waits for it or for a checkpoint any more.
+    /// However it ends: nobody waits for it or for a checkpoint any more. When nobody has ended it, but
+    /// a panic of the store or the end of its runtime, the work is told that nothing keeps its key.
     fn drop(&mut self) {
-        self.pulse.end_for_good();
+        if self.pulse.end_for_good() {
+            return;
+        }
+        if std::thread::panicking() {
+            // without the event: an observer that panics again would end the process
+            self.held.lease_state.lost.cancel();
+        } else {
+            self.held.lose();
+        }
     }
 }
 
@@ -113,6 +129,7 @@ impl Beat {
         let (mut checkpoint, mut reply) = save.unzip();
         let clock = Arc::clone(&self.held.shared.clock);
         let mut tries = 0;
+        let mut may_be_saved = false;
         loop {
             let left = self.held.lease_state.deadline().saturating_sub(clock.monotonic());
             if left.is_zero() && tries > 0 {
@@ -144,6 +161,8 @@ impl Beat {
                 }
                 Err(error) => error,
             };
+            may_be_saved |= error.effect() == Effect::Unknown;
+            let error = if may_be_saved { error.after_unknown_effect() } else { error };
             let transient = error.is_transient();
             if reply.is_some() && !transient {
                 // refused for what it is: the lease needs its renewal without it

@@ -61,7 +61,7 @@ impl Idempotency {
     /// An executor over `store` with safe settings: lease 30 s, retention 24 h, duplicates are
     /// rejected while the first is running, no execution without the store.
     pub fn new(store: impl Into<Connected>) -> Self {
-        let derived = Derived { heartbeat: true, store_timeout: true };
+        let derived = Derived { heartbeat: true, store_timeout: true, max_hold: true };
         Self::from_parts(Shared::new(store.into()), Settings::default(), derived)
     }
 

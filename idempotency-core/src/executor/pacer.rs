@@ -1,10 +1,13 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::{runtime::Handle, sync::Notify};
+use tokio::{
+    runtime::{self, Handle},
+    sync::Notify,
+};
 
 use super::heartbeat::Beat;
 use crate::time::Clock;
@@ -12,26 +15,40 @@ use crate::time::Clock;
 /// Starts heartbeats when their first renewal is due, or a checkpoint is to be saved.
 ///
 /// Most claims end long before that. A task for each of them would cost more than all else that the
-/// executor does; so one task waits for all, while there are any.
+/// executor does; so one task waits for all of a runtime, while there are any. Not for those of another
+/// runtime: nobody knows whether this one is still driven when they are due.
 #[derive(Debug)]
 pub(super) struct Pacer {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: BTreeMap<Place, Waiting>,
+    /// Of the runtimes that have a task.
+    lanes: HashMap<runtime::Id, Lane>,
     last_number: u64,
-    is_running: bool,
-    /// When the task looks again.
-    wakes_at: Duration,
 }
 
-/// Where a heartbeat waits: the first is due first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The heartbeats that wait in one runtime.
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: BTreeMap<Turn, Waiting>,
+    /// When the task looks again.
+    wakes_at: Duration,
+    changed: Arc<Notify>,
+}
+
+/// Where a heartbeat waits.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
+    runtime: runtime::Id,
+    turn: Turn,
+}
+
+/// The first is due first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
     due: Duration,
     number: u64,
 }
@@ -53,7 +70,11 @@ impl Waiting {
 
 impl Pacer {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default(), changed: Notify::new() }
+        Self { clock, state: Mutex::default() }
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     /// Starts `beat` at `due`.
@@ -61,36 +82,37 @@ impl Pacer {
         let runtime = Handle::current();
         let mut state = self.state();
         state.last_number += 1;
-        let place = Place { due, number: state.last_number };
-        let (was_running, is_early) = (state.is_running, due < state.wakes_at);
-        state.is_running = true;
-        if !was_running {
-            state.wakes_at = Duration::ZERO;
-        }
+        let turn = Turn { due, number: state.last_number };
+        let place = Place { runtime: runtime.id(), turn };
         let waiting = Waiting { beat: Box::new(beat), runtime: runtime.clone() };
-        state.waiting.insert(place, waiting);
+        let was_running = state.lanes.contains_key(&place.runtime);
+        let lane = state.lanes.entry(place.runtime).or_default();
+        lane.waiting.insert(turn, waiting);
+        let (is_early, changed) = (due < lane.wakes_at, Arc::clone(&lane.changed));
         drop(state);
         if !was_running {
-            let pacing = Pacing { pacer: Arc::clone(self), has_ended: false };
-            runtime.spawn(pacing.run());
+            let (pacer, runtime_id) = (Arc::clone(self), place.runtime);
+            runtime.spawn(Pacing { pacer, runtime: runtime_id, changed, has_ended: false }.run());
         } else if is_early {
-            self.changed.notify_one();
+            changed.notify_one();
         }
         place
     }
 
     /// Starts the heartbeat at `place` if it still waits.
     pub(super) fn start_now(&self, place: Place) {
-        let waiting = self.state().waiting.remove(&place);
-        if let Some(waiting) = waiting {
+        if let Some(waiting) = self.take(place) {
             waiting.start();
         }
     }
 
-    /// Drops the heartbeat at `place` if it still waits. False: it has started.
-    pub(super) fn cancel(&self, place: Place) -> bool {
-        let waiting = self.state().waiting.remove(&place);
-        waiting.is_some()
+    /// Drops the heartbeat at `place` if it still waits.
+    pub(super) fn cancel(&self, place: Place) {
+        drop(self.take(place));
+    }
+
+    fn take(&self, place: Place) -> Option<Waiting> {
+        self.state().lanes.get_mut(&place.runtime)?.waiting.remove(&place.turn)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,9 +120,11 @@ impl Pacer {
     }
 }
 
-/// The task.
+/// The task of one runtime.
 struct Pacing {
     pacer: Arc<Pacer>,
+    runtime: runtime::Id,
+    changed: Arc<Notify>,
     has_ended: bool,
 }
 
@@ -117,7 +141,7 @@ impl Pacing {
                 Next::Start(waiting) => waiting.start(),
                 Next::Sleep(time) => tokio::select! {
                     biased;
-                    () = self.pacer.changed.notified() => {}
+                    () = self.changed.notified() => {}
                     () = self.pacer.clock.sleep(time) => {}
                 },
                 Next::End => return,
@@ -128,8 +152,9 @@ impl Pacing {
     fn next(&mut self) -> Next {
         let now = self.pacer.clock.monotonic();
         let mut state = self.pacer.state();
-        let Some(first) = state.waiting.first_entry() else {
-            state.is_running = false;
+        let lane = state.lanes.entry(self.runtime).or_default();
+        let Some(first) = lane.waiting.first_entry() else {
+            state.lanes.remove(&self.runtime);
             drop(state);
             self.has_ended = true;
             return Next::End;
@@ -139,22 +164,19 @@ impl Pacing {
         if left.is_zero() {
             return Next::Start(first.remove());
         }
-        state.wakes_at = due;
+        lane.wakes_at = due;
         Next::Sleep(left)
     }
 }
 
 impl Drop for Pacing {
-    /// The runtime of this task ends, and claims of other runtimes may wait: their heartbeats start
-    /// now.
+    /// It was ended before its time, most likely with its runtime: what waits starts now, and ends
+    /// there as well.
     fn drop(&mut self) {
         if self.has_ended {
             return;
         }
-        let mut state = self.pacer.state();
-        state.is_running = false;
-        let waiting = std::mem::take(&mut state.waiting);
-        drop(state);
-        waiting.into_values().for_each(Waiting::start);
+        let lane = self.pacer.state().lanes.remove(&self.runtime);
+        lane.into_iter().flat_map(|lane| lane.waiting.into_values()).for_each(Waiting::start);
     }
 }

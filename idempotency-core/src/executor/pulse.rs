@@ -86,11 +86,15 @@ impl Pulse {
         }
     }
 
-    /// The heartbeat is gone.
-    pub(super) fn end_for_good(&self) {
-        self.stop();
-        self.state().has_ended = true;
+    /// The heartbeat is gone. False: nobody has stopped or aborted it.
+    pub(super) fn end_for_good(&self) -> bool {
+        let was_stopped = self.stop() == Phase::Stopped;
+        let mut state = self.state();
+        state.has_ended = true;
+        let was_aborted = state.is_aborted;
+        drop(state);
         self.ended.notify_one();
+        was_stopped || was_aborted
     }
 
     /// Ends when the heartbeat is gone.

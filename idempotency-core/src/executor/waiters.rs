@@ -47,17 +47,18 @@ impl Waiters {
 
     /// Begins to wait: what changes after this is not missed.
     pub(super) fn wait_for(&self, key: &IdempotencyKey) -> Waiter {
+        let clock = Arc::clone(&self.0.clock);
         let mut watched = self.0.watched();
-        let changes = if let Some(sender) = watched.get(key) {
-            sender.subscribe()
-        } else {
-            let (sender, changes) = watch::channel(());
-            watched.insert(key.clone(), sender.clone());
-            let look = Look { inner: Arc::clone(&self.0), key: key.clone(), sender };
-            tokio::spawn(look.run());
-            changes
-        };
-        Waiter { changes, clock: Arc::clone(&self.0.clock) }
+        if let Some(sender) = watched.get(key) {
+            return Waiter { changes: sender.subscribe(), clock };
+        }
+        let (sender, changes) = watch::channel(());
+        watched.insert(key.clone(), sender.clone());
+        // a runtime that ends drops the task here, and that takes the lock
+        drop(watched);
+        let look = Look { inner: Arc::clone(&self.0), key: key.clone(), sender };
+        tokio::spawn(look.run());
+        Waiter { changes, clock }
     }
 
     /// Tells the waiters of `key` that it has changed.
@@ -120,11 +121,13 @@ impl Look {
         }
     }
 
-    /// Where the store can tell; a failure leaves polling.
+    /// Where the store can tell; a failure, and a store that does not answer, leave polling.
     async fn listen(&self) -> Option<Box<dyn Watching>> {
-        match &self.inner.watch {
-            None => None,
-            Some(watch) => watch.watch(&self.key).await.ok(),
+        let watch = self.inner.watch.as_ref()?;
+        tokio::select! {
+            biased;
+            watching = watch.watch(&self.key) => watching.ok(),
+            () = self.inner.clock.sleep(LONGEST_LOOK) => None,
         }
     }
 

@@ -153,3 +153,23 @@ async fn events_tell_attempt_and_time_since_the_first() {
     );
     assert!(events.all().iter().all(|e| e.key == key("k").digest()));
 }
+
+/// Kind of fault: dead-lock (H-63). A renewal in flight in a runtime that nobody drives any more is not
+/// waited for longer than it may take.
+#[test]
+fn a_completion_does_not_wait_for_a_runtime_that_stands_still() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (idle, driven) = (runtime(), runtime());
+    let faulty = Faulty::for_operation(store(), Operation::Renew, vec![Plan::Hang; 99]);
+    let idempotency = builder(faulty.clone()).lease(lease(900)).build().unwrap();
+    let guard = idle.block_on(async {
+        let begun = idempotency.begin(&key("k"), request("body")).await.unwrap();
+        let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+        eventually("it renews", || async { faulty.calls(Operation::Renew) == 1 }).await;
+        guard
+    });
+    driven.block_on(async {
+        let recorded = tokio::time::timeout(ms(5_000), guard.complete(Answer::bytes("x"))).await;
+        assert!(matches!(recorded, Ok(Recorded::Stored)), "{recorded:?}");
+    });
+}

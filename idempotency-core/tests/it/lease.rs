@@ -4,8 +4,9 @@ use std::sync::{
 };
 
 use idempotency_core::{
-    AttemptNumber, Begun, CheckpointError, Clock, Error, ErrorKind, EventKind, IdempotencyStore,
-    ManualClock, Operation, Outcome, Recorded, Release, ReleaseOutcome, State, SystemClock,
+    AttemptNumber, Begun, CheckpointError, Clock, Effect, Error, ErrorKind, EventKind,
+    IdempotencyStore, ManualClock, Operation, Outcome, Recorded, Release, ReleaseOutcome, State,
+    SystemClock,
 };
 
 use crate::support::*;
@@ -353,4 +354,71 @@ fn a_claim_keeps_its_key_when_another_runtime_of_the_executor_ends() {
             Recorded::Stored
         ));
     });
+}
+
+/// Kind of fault: the lease runs out while the work is busy (H-07), because its renewals wait for a
+/// runtime that nobody drives any more.
+#[test]
+fn a_claim_keeps_its_key_when_another_runtime_of_the_executor_stands_still() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (idle, driven) = (runtime(), runtime());
+    let idempotency = builder(store()).lease(lease(300)).build().unwrap();
+    let work = async |_| {
+        tokio::time::sleep(ms(20)).await;
+        Ok::<_, Refused>(1_u32)
+    };
+    let _done = idle.block_on(idempotency.run(&key("first"), request("body"), work)).unwrap();
+    driven.block_on(async {
+        let begun = idempotency.begin(&key("k"), request("body")).await.unwrap();
+        let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+        tokio::time::sleep(ms(900)).await;
+        let duplicate = run_ok(&idempotency, "k").await;
+        assert!(matches!(duplicate, Outcome::InProgress(_)), "{duplicate:?}");
+        assert!(!guard.attempt().is_lost());
+    });
+}
+
+/// Kind of fault: renewals end and the work goes on without knowing (H-07). A store that panics, and a
+/// runtime that ends before the work, end the heartbeat.
+#[test]
+fn work_is_told_when_its_heartbeat_is_gone() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let begin = async |idempotency: idempotency_core::Idempotency| {
+        let begun = idempotency.begin(&key("k"), request("body")).await.unwrap();
+        let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+        guard
+    };
+    let faulty = Faulty::new(store(), |operation| {
+        assert_ne!(operation, Operation::Renew, "as planned");
+        Plan::Deliver
+    });
+    runtime().block_on(async {
+        let guard = begin(builder(faulty).lease(lease(300)).build().unwrap()).await;
+        eventually("the owner is told", || async { guard.attempt().is_lost() }).await;
+    });
+    for pause in [0, 150] {
+        let ending = runtime();
+        let idempotency = builder(store()).lease(lease(300)).build().unwrap();
+        let guard = ending.block_on(async {
+            let guard = begin(idempotency).await;
+            tokio::time::sleep(ms(pause)).await;
+            guard
+        });
+        drop(ending);
+        assert!(guard.attempt().is_lost(), "after {pause} ms");
+    }
+}
+
+/// Kind of fault: an unknown effect is told as none (C50). A checkpoint that a lost reply may have saved
+/// is not said to be unsaved because a later try is refused.
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_may_be_saved_is_not_said_to_be_unsaved() {
+    let plans = vec![Plan::LoseReply, Plan::Refuse(ErrorKind::TooLarge)];
+    let faulty = Faulty::for_operation(store(), Operation::Renew, plans);
+    let idempotency = executor(faulty);
+    let begun = idempotency.begin(&key("k"), request("body")).await.unwrap();
+    let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+    let error = guard.attempt().save_checkpoint("x").await.unwrap_err();
+    let CheckpointError::Store(error) = error else { panic!("{error}") };
+    assert_eq!(error.effect(), Effect::Unknown);
 }

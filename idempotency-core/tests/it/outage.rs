@@ -1,6 +1,6 @@
 use idempotency_core::{
-    Begun, Effect, Error, ErrorKind, EventKind, IdempotencyStore, OnStoreFailure, Operation,
-    Outcome, Recorded,
+    Begun, Effect, Error, ErrorKind, EventKind, IdempotencyStore, OnDuplicate, OnStoreFailure,
+    Operation, Outcome, Recorded,
 };
 
 use crate::support::*;
@@ -158,4 +158,26 @@ async fn a_heartbeat_never_creates_a_record() {
     store.records().lose_all();
     eventually("the owner is told", || async { guard.attempt().is_lost() }).await;
     assert_eq!(store.lookup(&key("k")).await.unwrap(), None);
+}
+
+/// Kind of fault: fail open beside a running attempt (H-59). A store that goes down after it has said that
+/// the key is in use leaves nothing to guess.
+#[tokio::test(start_paused = true)]
+async fn failing_open_never_runs_beside_an_attempt_that_is_known_to_run() {
+    let store = store();
+    let mut claims = 0;
+    let faulty = Faulty::new(store.clone(), move |operation| {
+        claims += u32::from(operation == Operation::Claim);
+        if claims > 1 { Plan::LoseRequest } else { Plan::Deliver }
+    });
+    let idempotency = builder(faulty)
+        .on_store_failure(OnStoreFailure::FailOpen)
+        .on_duplicate(OnDuplicate::Wait { timeout: ms(10_000) })
+        .build()
+        .unwrap();
+    let begun = executor(store).begin(&key("k"), request("body")).await.unwrap();
+    let Begun::Acquired(_guard) = begun else { panic!("not acquired") };
+    let work = async |_| -> Result<u32, Refused> { panic!("it ran") };
+    let outcome = idempotency.run(&key("k"), request("body"), work).await;
+    assert!(matches!(outcome, Err(Error::Store(_))), "{outcome:?}");
 }

@@ -33,6 +33,15 @@ async fn a_short_lease_brings_its_own_heartbeat() {
     assert!(odd.to_builder().lease(lease(100)).build().is_err(), "a set heartbeat stays");
 }
 
+/// The documented default of `max_hold`: a lease that is longer brings its own.
+#[tokio::test]
+async fn a_long_lease_brings_its_own_hold_limit() {
+    let hour = || Idempotency::builder(store()).lease(lease(3_600_000));
+    let built = hour().build();
+    assert!(built.is_ok(), "{built:?}");
+    assert!(hour().max_hold(ms(900_000)).build().is_err(), "a set limit stays");
+}
+
 /// The futures are `Send`, for all shapes of closures, and can be spawned.
 #[tokio::test(start_paused = true)]
 async fn runs_can_be_spawned() {

@@ -4,6 +4,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use idempotency_core::{
     Begun, Connected, Idempotency, IdempotencyKey, OnDuplicate, Operation, Outcome, StoreError,
     Watch, Watching,
@@ -179,5 +180,66 @@ impl Watching for Bell {
     async fn changed(&mut self) -> Result<(), StoreError> {
         self.ring.notified().await;
         Ok(())
+    }
+}
+
+/// Kind of fault: dead-lock (H-63). A duplicate that begins to wait while its runtime ends.
+#[test]
+fn a_duplicate_that_begins_to_wait_while_its_runtime_ends_does_not_stop_the_end() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let store = store();
+    let guard = runtime.block_on(executor(store.clone()).begin(&key("k"), request("body")));
+    let idempotency = waiting(store);
+    let (started, has_started) = std::sync::mpsc::channel();
+    runtime.spawn(async move {
+        started.send(()).unwrap();
+        // until the other worker has closed the runtime
+        std::thread::sleep(ms(300));
+        let mut run = std::pin::pin!(run_ok(&idempotency, "k"));
+        // a task is not polled again after that, so it is all one poll
+        for _ in 0..10 {
+            assert!((&mut run).now_or_never().is_none());
+        }
+    });
+    has_started.recv().unwrap();
+    let (ended, has_ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(runtime);
+        ended.send(()).unwrap();
+    });
+    has_ended.recv_timeout(ms(10_000)).expect("the runtime never ends");
+    drop(guard);
+}
+
+/// Kinds of fault: a server that accepts and never answers (H-59), a task for each key ever waited for
+/// (H-62). Waiters look by themselves while the store does not begin to tell.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_never_begins_to_tell_delays_nobody_and_keeps_no_task() {
+    let store = store();
+    let connected = Connected::from(store.clone()).with_watch(Arc::new(Deaf));
+    let idempotency = Idempotency::builder(connected)
+        .on_duplicate(OnDuplicate::Wait { timeout: ms(20_000) })
+        .build()
+        .unwrap();
+    let owner = Idempotency::new(store);
+    let Begun::Acquired(guard) = owner.begin(&key("k"), request("body")).await.unwrap() else {
+        panic!("not acquired")
+    };
+    let waiter = tokio::spawn(async move { run_ok(&idempotency, "k").await });
+    tokio::time::sleep(ms(500)).await;
+    let _told = guard.release(idempotency_core::Release::Failed).await.unwrap();
+    let outcome = tokio::time::timeout(ms(3_000), waiter).await.expect("not noticed").unwrap();
+    assert!(matches!(outcome, Outcome::Executed(Ok(2))));
+    eventually("all tasks end", || async { tasks() == 0 }).await;
+}
+
+#[derive(Debug)]
+struct Deaf;
+
+#[async_trait]
+impl Watch for Deaf {
+    async fn watch(&self, _: &IdempotencyKey) -> Result<Box<dyn Watching>, StoreError> {
+        std::future::pending().await
     }
 }

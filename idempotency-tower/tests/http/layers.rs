@@ -188,6 +188,23 @@ async fn draining_waits_for_all_that_has_begun() {
     assert_eq!((late.status.as_u16(), late.problem()), (503, "shutting-down"));
 }
 
+/// Kind of fault: a client that never ends its upload keeps the process from ending (H-43). It has begun
+/// nothing, and is told so.
+#[tokio::test]
+async fn draining_does_not_wait_for_bodies_that_are_still_to_come() {
+    let layer = layer();
+    let app = Router::new().route("/", on_post(async || "done")).route_layer(layer.clone());
+    let server = Server::start(app).await;
+    let half = "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer acme\r\n\
+                Idempotency-Key: k\r\nContent-Length: 100\r\n\r\nhalf";
+    let drain = async {
+        eventually("the upload begins", async || layer.in_flight() == 1).await;
+        within(layer.drain()).await;
+    };
+    let (answer, ()) = tokio::join!(server.raw(half.as_bytes()), drain);
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("shutting-down"), "{answer}");
+}
+
 /// Where a subscriber writes.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);

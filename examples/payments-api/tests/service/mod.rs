@@ -84,6 +84,12 @@ impl Service {
         assert!(sent.unwrap().success());
     }
 
+    /// Asks it to end, once more each time.
+    pub(crate) fn has_ended_when_asked(&mut self) -> bool {
+        self.terminate();
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end; the rest of what it wrote.
     pub(crate) async fn ended(&mut self) -> (ExitStatus, String) {
         let status = within(self.child.wait()).await.unwrap();
