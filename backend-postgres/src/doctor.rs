@@ -120,9 +120,7 @@ fn persistence(kind: Option<&str>) -> Finding {
             finding(Severity::Hazard, "the table is unlogged", advice)
         }
         Some(_) => finding(Severity::Hazard, "the table is temporary", "create a real one"),
-        None => {
-            finding(Severity::Hazard, "the table is missing", "set it up: Schema::create")
-        }
+        None => finding(Severity::Hazard, "the table is missing", "set it up: Schema::create"),
     }
 }
 
