@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::{
+    runtime::{self, Handle},
+    sync::watch,
+};
 
 use crate::{
     key::IdempotencyKey,
@@ -14,8 +17,8 @@ use crate::{
     time::Clock,
 };
 
-/// Who waits for which key in this process. The waiters of one key share one watch: one task that
-/// listens where the store can tell, looks now and then in any case, and wakes them all.
+/// Who waits for which key in this process. The waiters of one key in one runtime share one watch: one
+/// task that listens where the store can tell, looks now and then in any case, and wakes them all.
 #[derive(Clone)]
 pub(super) struct Waiters(Arc<Inner>);
 
@@ -23,8 +26,11 @@ struct Inner {
     store: Arc<dyn IdempotencyStore>,
     watch: Option<Arc<dyn Watch>>,
     clock: Arc<dyn Clock>,
-    watched: Mutex<HashMap<IdempotencyKey, watch::Sender<()>>>,
+    watched: Mutex<Watched>,
 }
+
+/// Nobody knows of another runtime whether it is still driven, so each has a watch of its own.
+type Watched = HashMap<IdempotencyKey, Vec<(runtime::Id, watch::Sender<()>)>>;
 
 /// One waiter.
 #[derive(Debug)]
@@ -48,30 +54,41 @@ impl Waiters {
     /// Begins to wait: what changes after this is not missed.
     pub(super) fn wait_for(&self, key: &IdempotencyKey) -> Waiter {
         let clock = Arc::clone(&self.0.clock);
+        let runtime = Handle::current();
         let mut watched = self.0.watched();
-        if let Some(sender) = watched.get(key) {
+        let mut of_key = watched.get(key).into_iter().flatten();
+        if let Some((_, sender)) = of_key.find(|(id, _)| *id == runtime.id()) {
             return Waiter { changes: sender.subscribe(), clock };
         }
         let (sender, changes) = watch::channel(());
-        watched.insert(key.clone(), sender.clone());
+        watched.entry(key.clone()).or_default().push((runtime.id(), sender.clone()));
         // a runtime that ends drops the task here, and that takes the lock
         drop(watched);
         let look = Look { inner: Arc::clone(&self.0), key: key.clone(), sender };
-        tokio::spawn(look.run());
+        runtime.spawn(look.run());
         Waiter { changes, clock }
     }
 
     /// Tells the waiters of `key` that it has changed.
     pub(super) fn wake(&self, key: &IdempotencyKey) {
-        if let Some(sender) = self.0.watched().get(key) {
+        for (_, sender) in self.0.watched().get(key).into_iter().flatten() {
             sender.send_replace(());
         }
     }
 }
 
 impl Inner {
-    fn watched(&self) -> MutexGuard<'_, HashMap<IdempotencyKey, watch::Sender<()>>> {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn forget(watched: &mut Watched, key: &IdempotencyKey, gone: &watch::Sender<()>) {
+    if let Some(of_key) = watched.get_mut(key) {
+        of_key.retain(|(_, sender)| !sender.same_channel(gone));
+        if of_key.is_empty() {
+            watched.remove(key);
+        }
     }
 }
 
@@ -150,7 +167,7 @@ impl Look {
         let mut watched = self.inner.watched();
         let over = self.sender.receiver_count() == 0;
         if over {
-            watched.remove(&self.key);
+            forget(&mut watched, &self.key, &self.sender);
         }
         over
     }
@@ -159,10 +176,7 @@ impl Look {
 impl Drop for Look {
     /// Also when the runtime ends: the next waiter starts a new watch.
     fn drop(&mut self) {
-        let mut watched = self.inner.watched();
-        if watched.get(&self.key).is_some_and(|sender| sender.same_channel(&self.sender)) {
-            watched.remove(&self.key);
-        }
+        forget(&mut self.inner.watched(), &self.key, &self.sender);
     }
 }
 

@@ -243,3 +243,29 @@ impl Watch for Deaf {
         std::future::pending().await
     }
 }
+
+/// Kind of fault: waiters who hear nothing (H-12), because the task that looks for them is in a runtime
+/// that nobody drives any more.
+#[test]
+fn a_waiter_hears_of_the_answer_though_another_runtime_stands_still() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (idle, driven) = (runtime(), runtime());
+    let store = store();
+    let idempotency = waiting(store.clone());
+    let owner = executor(store);
+    driven.block_on(async {
+        let begun = owner.begin(&key("k"), request("body")).await.unwrap();
+        let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+        let leaving = idempotency.clone();
+        std::thread::scope(|threads| {
+            let waits = async { tokio::time::timeout(ms(50), run_ok(&leaving, "k")).await };
+            let left = threads.spawn(|| idle.block_on(waits)).join().unwrap();
+            assert!(left.is_err());
+        });
+        let waiter = tokio::spawn(async move { run_ok(&idempotency, "k").await });
+        tokio::time::sleep(ms(100)).await;
+        let _stored = guard.release(idempotency_core::Release::Failed).await.unwrap();
+        let heard = tokio::time::timeout(ms(1_500), waiter).await.expect("not heard").unwrap();
+        assert!(matches!(heard, Outcome::Executed(Ok(2))), "{heard:?}");
+    });
+}
