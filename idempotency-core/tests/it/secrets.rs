@@ -19,6 +19,9 @@ use crate::support::*;
 #[tokio::test(start_paused = true)]
 async fn nothing_shows_keys_scopes_or_answers() {
     let lines = Arc::new(Mutex::new(String::new()));
+    // while there is only one subscriber, whichever thread meets an event first decides for all whether
+    // it is wanted, and the other tests' threads have none
+    let _second = tracing::Dispatch::new(Lines(Arc::default()));
     let _guard = tracing::subscriber::set_default(Lines(Arc::clone(&lines)));
     let secret = IdempotencyKey::new("hush-scope", "hush-key").unwrap();
     let store = store().namespace(Namespace::default().with_secret("hush-secret"));

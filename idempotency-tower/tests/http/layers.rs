@@ -229,6 +229,10 @@ async fn keys_are_never_shown_and_spans_reach_the_handler() {
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())
         .finish();
+    // while there is only one subscriber, whichever thread meets an event first decides for all whether
+    // it is wanted, and the other tests' threads have none
+    let _second =
+        tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
     let _guard = tracing::subscriber::set_default(subscriber);
     let handler = service_fn(|request: Request<HttpBody<Body>>| async move {
         let attempt = request.extensions().get::<Attempt>().cloned();
