@@ -147,8 +147,12 @@ impl Subject {
         let mut now = 1_000_000_000;
         let mut record = None;
         for (index, step) in steps.iter().enumerate() {
-            // the server's clock goes on between two steps: what ended at the moment of the last one is over
-            record.take_if(|record: &mut Record| record.expires_at.as_unix_millis() == now);
+            let ends_now = |record: &Record| record.expires_at.as_unix_millis() == now;
+            if step.later == 0 && record.as_ref().is_some_and(ends_now) {
+                // the server's clock goes on between two steps: whether this one comes within the last
+                // millisecond of the record or after it, nobody can say
+                return Ok(());
+            }
             now += step.later;
             self.advance(step.later).await;
             let expected = model(&mut record, &self.key, &step.ask, now);
