@@ -66,7 +66,7 @@ const SAVEPOINT: &str = "SAVEPOINT idempotency_work";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT idempotency_work";
 
 impl PostgresStore {
-    /// Stores the answer inside a transaction of the caller's, in the same database: what the
+    /// Stores the answer of `attempt` inside a transaction of the caller's, in the same database: what the
     /// transaction has written and the answer are committed together or not at all.
     ///
     /// `Done`: stored, once the transaction is committed. `Lost`: the claim does not hold, and nothing
@@ -75,10 +75,51 @@ impl PostgresStore {
     /// too, because the work may have been done by somebody else or by this attempt before. Repeated
     /// with [`complete`](IdempotencyStore::complete) after the commit, the answer is `Done`.
     ///
+    /// The heartbeat of the attempt ends first, after a renewal that is in flight; from then on the row
+    /// lock of the transaction keeps the key. Whoever began the attempt finds out by itself what became
+    /// of the transaction: [`ClaimGuard::joined`](idempotency_core::ClaimGuard::joined), and the HTTP
+    /// layer for its handlers.
+    ///
+    /// ```no_run
+    /// # use idempotency_core::{Answer, Attempt, FinishOutcome};
+    /// # use idempotency_postgres::{PostgresStore, sqlx};
+    /// # async fn example(store: PostgresStore, attempt: Attempt) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut transaction = store.pool().begin().await?;
+    /// sqlx::query("INSERT INTO charges (amount) VALUES (500)").execute(&mut *transaction).await?;
+    /// match store.complete_in(&mut transaction, &attempt, &Answer::bytes("charged")).await? {
+    ///     FinishOutcome::Done => transaction.commit().await?,
+    ///     _lost => transaction.rollback().await?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The statement failed, and with it the transaction: roll back. `Conflict` in a transaction of
-    /// isolation REPEATABLE READ or SERIALIZABLE means that a heartbeat came in between: end it first.
+    /// isolation REPEATABLE READ or SERIALIZABLE means that a heartbeat came after its snapshot: begin
+    /// it anew, the heartbeat has ended. `Invalid`: the attempt runs without protection, as an executor
+    /// that fails open allows; there is no claim to complete.
     pub async fn complete_in(
+        &self,
+        connection: &mut PgConnection,
+        attempt: &Attempt,
+        answer: &Answer,
+    ) -> Result<FinishOutcome, StoreError> {
+        let Some(request) = attempt.completion(answer).await else {
+            let detail = "the attempt runs without a claim (the executor fails open): there is \
+                nothing to complete";
+            let error = StoreError::new(Operation::Complete, ErrorKind::Invalid, detail);
+            return Err(error.without_effect());
+        };
+        self.complete_claim_in(connection, request).await
+    }
+
+    /// As [`complete_in`](Self::complete_in), for a claim that was made without an executor. End
+    /// whatever renews it first.
+    ///
+    /// # Errors
+    /// As `complete_in`.
+    pub async fn complete_claim_in(
         &self,
         connection: &mut PgConnection,
         request: CompleteRequest<'_>,
@@ -319,7 +360,7 @@ impl TransactionGuard {
     pub async fn commit(self, answer: Answer) -> Result<Recorded, TransactionError> {
         let Self { store, claim, mut transaction } = self;
         let request = claim.completion(answer.clone());
-        match store.complete_in(&mut transaction, request).await {
+        match store.complete_claim_in(&mut transaction, request).await {
             Ok(FinishOutcome::Done) => {}
             Ok(FinishOutcome::Lost | FinishOutcome::Restored) => {
                 roll_back(transaction).await;

@@ -17,9 +17,9 @@ pub use attempt_number::AttemptNumber;
 pub use executor::{
     Answer, AnswerBody, AnswerError, Attempt, Begun, CheckpointError, ClaimGuard, Classify, Codec,
     CodecError, ConfigError, DetachedClaim, Disposition, Error, Event, EventKind, Idempotency,
-    IdempotencyBuilder, Never, NotKept, NotKeptReason, Observer, OnDuplicate, OnStoreFailure,
-    Outcome, Question, Recorded, Recovery, Replayed, ResultPolicy, Settle, TracingObserver,
-    Verdict,
+    IdempotencyBuilder, Joined, Never, NotKept, NotKeptReason, Observer, OnDuplicate,
+    OnStoreFailure, Otherwise, Outcome, Question, Recorded, Recovery, Replayed, ResultPolicy,
+    Settle, TracingObserver, Verdict,
 };
 pub use fingerprint::{Fingerprint, FingerprintBuilder, FingerprintError, FingerprintKey};
 pub use key::{IdempotencyKey, KeyDigest, KeyError, Namespace, NamespaceError, Scope, StorageKey};

@@ -11,16 +11,19 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response, response::Parts};
 use http_body::Body;
-use idempotency_core::{Answer, Begun, ClaimGuard, Disposition, NotKeptReason, Recorded, Release};
+use idempotency_core::{
+    Answer, Begun, ClaimGuard, Disposition, Joined, Otherwise, Recorded, Release,
+};
 use tower_service::Service;
 use tracing::Instrument;
 
 use crate::{
-    HttpBody,
+    CurrentAttempt, HttpBody,
     admission::Admitted,
-    capture::{Bounds, Captured, capture},
+    capture::{Captured, capture},
     config::Config,
     flight::Ticket,
+    joined::{Given, given},
     refusal::Refusal,
     replay, stored_response,
 };
@@ -38,8 +41,18 @@ struct Answered<R: Body> {
     disposition: Disposition,
 }
 
-/// Tells the store how the request ended. True: it is on record as done.
-type Settling = Pin<Box<dyn Future<Output = bool> + Send>>;
+/// Tells the store how the request ended.
+type Settling = Pin<Box<dyn Future<Output = Settled> + Send>>;
+
+/// What the store says of it.
+enum Settled {
+    /// It is on record as done.
+    OnRecord,
+    /// It is not, or not yet.
+    Open,
+    /// What became of the handler's own transaction.
+    Joined(Joined),
+}
 
 /// Claims, runs the inner service, stores its answer and returns it.
 pub(crate) async fn run<S, B, R>(
@@ -97,7 +110,10 @@ impl Exchange {
         R: Body<Data = Bytes> + Send,
         R::Error: Send,
     {
-        request.extensions_mut().insert(guard.attempt().clone());
+        let attempt = guard.attempt().clone();
+        let current = CurrentAttempt::new(attempt.clone(), Arc::clone(&self.config));
+        request.extensions_mut().insert(attempt);
+        request.extensions_mut().insert(current);
         let work = async {
             let response = inner.call(request).await?;
             Ok(self.read(response).await)
@@ -125,12 +141,7 @@ impl Exchange {
         let (head, body) = response.into_parts();
         let disposition = self.config.disposition(head.status);
         let body = if disposition == Disposition::Store {
-            let bounds = Bounds {
-                max_bytes: self.config.max_response_bytes,
-                wait: self.config.buffer_wait,
-                clock: self.config.idempotency.clock(),
-            };
-            capture(&head.headers, body, bounds).await
+            capture(&head.headers, body, self.config.bounds()).await
         } else {
             Captured::Untouched(body)
         };
@@ -144,45 +155,50 @@ impl Exchange {
         R::Error: Send,
     {
         let Answered { mut head, body, disposition } = answered;
-        let settling = match disposition {
-            Disposition::Store => complete(guard, self.record(&head, &body)),
-            Disposition::Failed => release(guard, Release::Failed),
-            Disposition::NotStarted => release(guard, Release::NotStarted),
-            Disposition::Unknown => release(guard, Release::Unknown),
+        let otherwise = match disposition {
+            Disposition::Store => {
+                Otherwise::Complete(stored_response::answer(&head, &body, &self.config))
+            }
+            Disposition::Failed => Otherwise::Release(Release::Failed),
+            Disposition::NotStarted => Otherwise::Release(Release::NotStarted),
+            Disposition::Unknown => Otherwise::Release(Release::Unknown),
+        };
+        let has_joined = guard.attempt().joined_answer().is_some();
+        let (own, settling) = match otherwise {
+            otherwise if has_joined => (Some(otherwise.clone()), joined(guard, otherwise)),
+            Otherwise::Complete(answer) => (None, complete(guard, answer)),
+            Otherwise::Release(how) => (None, release(guard, how)),
         };
         let config = Arc::clone(&self.config);
-        if self.settle(settling).await {
+        let on_record = match self.settle(settling).await {
+            Settled::OnRecord => true,
+            Settled::Open => false,
+            Settled::Joined(joined) => {
+                let own = match &own {
+                    Some(Otherwise::Complete(answer)) => Some(answer),
+                    _ => None,
+                };
+                match given(&config, joined, own) {
+                    Given::Own(on_record) => on_record,
+                    Given::Instead(response) => return response,
+                }
+            }
+        };
+        if on_record {
             let retention = config.idempotency.retention().get();
             replay::mark_expiry(&config, &mut head.headers, retention);
         }
         Response::from_parts(head, body.into_body())
     }
 
-    fn record<R: Body>(&self, head: &Parts, body: &Captured<R>) -> Answer {
-        let reason = match body {
-            Captured::Whole { data, trailers } => {
-                let stored = &self.config.profile.stored_headers;
-                let trailers = trailers.as_ref();
-                match stored_response::encode(head, trailers, data, stored) {
-                    Some(answer) => return answer,
-                    None => NotKeptReason::TooLarge,
-                }
-            }
-            Captured::Open { reason, .. } => *reason,
-            Captured::Untouched(_) => NotKeptReason::Stream,
-            Captured::Broken { .. } => NotKeptReason::Broken,
-        };
-        Answer::not_kept(reason)
-    }
-
     /// Waits for the store, but not longer than `store_wait`: then it is waited for elsewhere.
-    async fn settle(self, mut settling: Settling) -> bool {
+    async fn settle(self, mut settling: Settling) -> Settled {
         let config = Arc::clone(&self.config);
         // a timer is made only when the store does not answer at once
         let slow = async { config.idempotency.clock().sleep(config.store_wait).await };
         tokio::select! {
             biased;
-            on_record = &mut settling => on_record,
+            settled = &mut settling => settled,
             () = slow => {
                 let ticket = self.ticket;
                 let rest = async move {
@@ -190,7 +206,7 @@ impl Exchange {
                     drop(ticket);
                 };
                 tokio::spawn(rest.in_current_span());
-                false
+                Settled::Open
             }
         }
     }
@@ -200,8 +216,8 @@ fn complete(guard: ClaimGuard, answer: Answer) -> Settling {
     Box::pin(async move {
         // what could not be recorded is an event of the executor
         match guard.complete(answer).await {
-            Recorded::Stored | Recorded::NotKept | Recorded::Restored => true,
-            Recorded::Lost | Recorded::Unrecorded(_) | Recorded::Unprotected => false,
+            Recorded::Stored | Recorded::NotKept | Recorded::Restored => Settled::OnRecord,
+            Recorded::Lost | Recorded::Unrecorded(_) | Recorded::Unprotected => Settled::Open,
         }
     })
 }
@@ -210,6 +226,10 @@ fn release(guard: ClaimGuard, how: Release) -> Settling {
     Box::pin(async move {
         // a failed release is an event of the executor; the lease then ends the claim
         let _told = guard.release(how).await;
-        false
+        Settled::Open
     })
+}
+
+fn joined(guard: ClaimGuard, otherwise: Otherwise) -> Settling {
+    Box::pin(async move { Settled::Joined(guard.joined(otherwise).await) })
 }

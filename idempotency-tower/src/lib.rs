@@ -8,9 +8,11 @@ mod attempt_extractor;
 mod body;
 mod capture;
 mod config;
+mod current_attempt;
 mod detached;
 mod exchange;
 mod flight;
+mod joined;
 mod key;
 mod layer;
 mod profile;
@@ -21,8 +23,9 @@ mod stored_headers;
 mod stored_response;
 
 #[cfg(feature = "axum")]
-pub use attempt_extractor::{CurrentAttempt, NoAttempt};
+pub use attempt_extractor::NoAttempt;
 pub use body::HttpBody;
+pub use current_attempt::CurrentAttempt;
 pub use idempotency_core::{Attempt, Idempotency, Scope};
 pub use layer::IdempotencyLayer;
 pub use profile::{KeyRule, Markers, Presence, Profile, Statuses};

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
-use idempotency_core::{AnswerBody, Replayed};
+use idempotency_core::{Answer, AnswerBody, Replayed};
 
 use crate::{HttpBody, config::Config, refusal::Refusal, stored_response};
 
@@ -17,7 +17,32 @@ pub(crate) fn response<R>(
 where
     R: Body<Data = Bytes>,
 {
-    let stored = match replayed.answer.body() {
+    let mut response = stored(&replayed.answer)?;
+    if let Some((name, value)) = &config.profile.markers.replayed {
+        response.headers_mut().insert(name, value.clone());
+    }
+    mark_expiry(config, response.headers_mut(), replayed.retention_remaining);
+    Ok(response)
+}
+
+/// The stored response as the first answer under its key.
+pub(crate) fn committed<R>(
+    config: &Config,
+    answer: &Answer,
+) -> Result<Response<HttpBody<R>>, Refusal>
+where
+    R: Body<Data = Bytes>,
+{
+    let mut response = stored(answer)?;
+    mark_expiry(config, response.headers_mut(), config.idempotency.retention().get());
+    Ok(response)
+}
+
+fn stored<R>(answer: &Answer) -> Result<Response<HttpBody<R>>, Refusal>
+where
+    R: Body<Data = Bytes>,
+{
+    let stored = match answer.body() {
         AnswerBody::Bytes(bytes) => bytes,
         AnswerBody::NotKept(reason) => return Err(Refusal::NotKept(reason)),
         AnswerBody::Value => return Err(Refusal::RecordUnreadable),
@@ -26,10 +51,6 @@ where
     let mut response = Response::new(HttpBody::held(stored.body, stored.trailers));
     *response.status_mut() = stored.status;
     *response.headers_mut() = stored.headers;
-    if let Some((name, value)) = &config.profile.markers.replayed {
-        response.headers_mut().insert(name, value.clone());
-    }
-    mark_expiry(config, response.headers_mut(), replayed.retention_remaining);
     Ok(response)
 }
 

@@ -1,8 +1,9 @@
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response::Parts};
-use idempotency_core::Answer;
+use http_body::Body;
+use idempotency_core::{Answer, NotKeptReason};
 
-use crate::StoredHeaders;
+use crate::{StoredHeaders, capture::Captured, config::Config};
 
 /// A response as it is stored, format 1. Numbers are big-endian.
 ///
@@ -28,8 +29,25 @@ const FORMAT: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
+/// The answer that stands for a response, as far as it was read.
+pub(crate) fn answer<R: Body>(head: &Parts, body: &Captured<R>, config: &Config) -> Answer {
+    let reason = match body {
+        Captured::Whole { data, trailers } => {
+            let stored = &config.profile.stored_headers;
+            match encode(head, trailers.as_ref(), data, stored) {
+                Some(answer) => return answer,
+                None => NotKeptReason::TooLarge,
+            }
+        }
+        Captured::Open { reason, .. } => *reason,
+        Captured::Untouched(_) => NotKeptReason::Stream,
+        Captured::Broken { .. } => NotKeptReason::Broken,
+    };
+    Answer::not_kept(reason)
+}
+
 /// Writes a response; `None` when it has more or longer header lines than any server takes.
-pub(crate) fn encode(
+fn encode(
     response: &Parts,
     trailers: Option<&HeaderMap>,
     body: &[u8],

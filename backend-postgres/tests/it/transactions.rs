@@ -206,26 +206,27 @@ fn an_attempt_that_lost_its_claim_cannot_commit() {
         successor.attempt = successor.attempt.next();
         let mut transaction = shop.pool.begin().await.unwrap();
         shop.write(&mut transaction, &key).await;
-        let stored = shop.store.complete_in(&mut transaction, completion(&stale)).await.unwrap();
+        let stored =
+            shop.store.complete_claim_in(&mut transaction, completion(&stale)).await.unwrap();
         assert_eq!(stored, FinishOutcome::Lost);
         transaction.rollback().await.unwrap();
         // the holder: once, and the plain completion that comes after it finds it done
         let mut transaction = shop.pool.begin().await.unwrap();
         shop.write(&mut transaction, &key).await;
         let own = completion(&successor);
-        let stored = shop.store.complete_in(&mut transaction, own.clone()).await.unwrap();
+        let stored = shop.store.complete_claim_in(&mut transaction, own.clone()).await.unwrap();
         assert_eq!(stored, FinishOutcome::Done);
         transaction.commit().await.unwrap();
         assert_eq!(shop.store.complete(own.clone()).await.unwrap(), FinishOutcome::Done);
         // and the same work again in another transaction is refused
         let mut transaction = shop.pool.begin().await.unwrap();
-        let again = shop.store.complete_in(&mut transaction, own).await.unwrap();
+        let again = shop.store.complete_claim_in(&mut transaction, own).await.unwrap();
         assert_eq!(again, FinishOutcome::Lost);
         transaction.rollback().await.unwrap();
         assert_eq!(shop.rows(&key).await, 1);
         // nothing of ours stays behind in the caller's session
         let mut transaction = shop.pool.begin().await.unwrap();
-        let _ = shop.store.complete_in(&mut transaction, completion(&stale)).await.unwrap();
+        let _ = shop.store.complete_claim_in(&mut transaction, completion(&stale)).await.unwrap();
         let setting = sqlx::query_scalar::<_, String>("SHOW lock_timeout");
         assert_eq!(setting.fetch_one(&mut *transaction).await.unwrap(), "0");
         transaction.rollback().await.unwrap();

@@ -55,7 +55,7 @@ impl ClaimGuard {
             checkpoint: None,
             first_attempt_ago: Duration::ZERO,
             lost: CancellationToken::new(),
-            checkpoints: None,
+            protection: None,
         });
         Self { attempt, claim: None }
     }
@@ -176,7 +176,7 @@ impl Claim {
         self.held.shared.waiters.wake(&self.held.key);
     }
 
-    async fn record(&self, answer: Answer) -> Recorded {
+    pub(super) async fn record(&self, answer: Answer) -> Recorded {
         let answer = self.fitting(answer);
         match self.send(&answer).await {
             Ok(outcome) => self.recorded(outcome, &answer),
@@ -223,7 +223,7 @@ impl Claim {
         call.run(|| held.shared.store().complete(request.clone())).await.map(|a| a.answer)
     }
 
-    async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
+    pub(super) async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
         let held = &self.held;
         let request = self.giving_back(release);
         let until = held.shared.clock.monotonic().saturating_add(self.settings.store_deadline);
@@ -232,7 +232,7 @@ impl Claim {
         Ok(answer)
     }
 
-    fn call(
+    pub(super) fn call(
         &self,
         operation: Operation,
         until: Duration,

@@ -12,6 +12,7 @@
 mod cancellation;
 mod duplicates;
 mod guard;
+mod joining;
 mod lease;
 mod outage;
 mod random_faults;

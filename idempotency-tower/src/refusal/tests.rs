@@ -7,7 +7,7 @@ use super::*;
 
 type TestBody = Full<Bytes>;
 
-fn all() -> [Refusal; 19] {
+fn all() -> [Refusal; 20] {
     let running = Running {
         attempt: AttemptNumber::FIRST,
         running_for: Duration::from_millis(2_100),
@@ -34,6 +34,7 @@ fn all() -> [Refusal; 19] {
         Refusal::Overloaded,
         Refusal::ShuttingDown,
         Refusal::RecordUnreadable,
+        Refusal::RolledBack,
     ]
 }
 

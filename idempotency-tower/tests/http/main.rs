@@ -12,6 +12,7 @@ mod demo;
 mod duplicates;
 mod faulty_store;
 mod identity;
+mod joined;
 mod keys;
 mod layers;
 mod outcomes;
