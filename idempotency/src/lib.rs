@@ -2,14 +2,16 @@
 
 mod connect;
 
+#[cfg(feature = "postgres")]
+pub use connect::connect_postgres;
 pub use connect::{ConnectError, connect};
 pub use idempotency_core::*;
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "postgres")]
 pub use idempotency_postgres::{
-    BegunInTransaction, NameError, PostgresStore, PostgresStoreBuilder, Sweeper, TransactionError,
-    TransactionGuard, sqlx,
+    BegunInTransaction, NameError, PostgresStore, PostgresStoreBuilder, PostgresTransaction,
+    Sweeper, TransactionError, TransactionGuard, sqlx,
 };
 #[cfg(feature = "redis")]
 pub use idempotency_redis::{RedisStore, RedisStoreBuilder, redis};

@@ -13,13 +13,10 @@ use idempotency_postgres::{
     sqlx::{self, AssertSqlSafe, PgConnection, PgPool},
 };
 use serde::{Deserialize, Serialize};
+use test_servers::postgres::{CommitProxy, Cut};
 
-use crate::{
-    proxy::{Cut, Proxy},
-    support::{
-        Caller, builder, count, execute, fingerprint, key, lease, number, raw, runtime, server,
-        soon,
-    },
+use crate::support::{
+    Caller, builder, count, execute, fingerprint, key, lease, number, raw, runtime, server, soon,
 };
 
 /// A ledger beside the records, and who writes into it.
@@ -254,7 +251,7 @@ fn work_that_hides_a_failed_statement_is_rolled_back() {
 #[test]
 fn dropped_transactions_leave_no_open_session_and_no_rows() {
     runtime().block_on(async {
-        let proxy = Proxy::start(server().address(), Duration::from_millis(1)).await;
+        let proxy = CommitProxy::start(server().address(), Duration::from_millis(1)).await.unwrap();
         let shop = Shop::at(&format!("{}?application_name=dropped", proxy.url())).await;
         for round in 0..count(60, 600) {
             let key = key(round);
@@ -295,7 +292,7 @@ fn namespace_of(store: &PostgresStore) -> String {
 #[test]
 fn a_connection_cut_around_the_commit_leads_to_one_row_a_key() {
     runtime().block_on(async {
-        let proxy = Proxy::start(server().address(), Duration::ZERO).await;
+        let proxy = CommitProxy::start(server().address(), Duration::ZERO).await.unwrap();
         let shop = Shop::at(&proxy.url()).await;
         for round in 0..count(40, 200) {
             let key = key(round);

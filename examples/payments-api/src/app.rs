@@ -12,7 +12,7 @@ use axum::{
 };
 use http::{StatusCode, header};
 use idempotency::{
-    Idempotency,
+    Connected, Idempotency,
     tower::{CurrentAttempt, IdempotencyLayer},
 };
 use serde_json::{Value, json};
@@ -22,13 +22,13 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
+    ledger::LedgerError,
     problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
 
 /// The idempotency layer over the store.
-pub(crate) async fn layer(arguments: &Arguments) -> anyhow::Result<IdempotencyLayer> {
-    let store = idempotency::connect(&arguments.store).await.context("--store")?;
+pub(crate) fn layer(store: Connected, arguments: &Arguments) -> anyhow::Result<IdempotencyLayer> {
     let idempotency = Idempotency::builder(store)
         .lease(arguments.lease)
         .retention(arguments.retention)
@@ -107,17 +107,17 @@ async fn create(
 async fn list_charges(
     State(sandbox): State<Sandbox>,
     Extension(account): Extension<Account>,
-) -> Json<Value> {
-    let effects = sandbox.ledger.effects().into_iter();
+) -> Result<Json<Value>, LedgerError> {
+    let effects = sandbox.ledger.effects().await?.into_iter();
     let own = effects.filter(|e| e.kind == Kind::Charge && e.account == account.name());
     let charges: Vec<_> = own.map(Receipt::from).collect();
-    Json(json!({ "object": "list", "data": charges }))
+    Ok(Json(json!({ "object": "list", "data": charges })))
 }
 
 /// All effects of all accounts, one a line: the sandbox hides nothing.
-async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, NotJson> {
+async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, Unshown> {
     let mut page = String::from("{\"effects\": [");
-    for (number, effect) in sandbox.ledger.effects().iter().enumerate() {
+    for (number, effect) in sandbox.ledger.effects().await?.iter().enumerate() {
         page.push_str(if number == 0 { "\n" } else { ",\n" });
         page.push_str(&serde_json::to_string(effect)?);
     }
@@ -125,19 +125,34 @@ async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, NotJson
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
 }
 
-/// An effect that cannot be written as JSON: there is none.
-struct NotJson(serde_json::Error);
+/// Why the ledger is not shown.
+enum Unshown {
+    Ledger(LedgerError),
+    /// An effect that cannot be written as JSON: there is none.
+    NotJson(serde_json::Error),
+}
 
-impl From<serde_json::Error> for NotJson {
-    fn from(error: serde_json::Error) -> Self {
-        Self(error)
+impl From<LedgerError> for Unshown {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
     }
 }
 
-impl IntoResponse for NotJson {
+impl From<serde_json::Error> for Unshown {
+    fn from(error: serde_json::Error) -> Self {
+        Self::NotJson(error)
+    }
+}
+
+impl IntoResponse for Unshown {
     fn into_response(self) -> Response {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        problem::new(status, "internal", self.0.to_string()).into_response()
+        match self {
+            Self::Ledger(error) => error.into_response(),
+            Self::NotJson(error) => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                problem::new(status, "internal", error.to_string()).into_response()
+            }
+        }
     }
 }
 

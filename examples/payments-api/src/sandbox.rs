@@ -22,15 +22,15 @@ use idempotency::tower::CurrentAttempt;
 use crate::{
     account::Account,
     charge::{Kind, Order, Receipt},
-    ledger::{Effect, Ledger},
+    ledger::{Effect, Ledger, LedgerError},
     problem,
     source::Source,
 };
 
 /// The sandbox and its ledger.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Arc<dyn Ledger>,
     /// Who has met a failure that passes.
     failed_once: Arc<Mutex<HashSet<String>>>,
 }
@@ -48,6 +48,10 @@ pub(crate) struct Payment {
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Sandbox {
+    pub(crate) fn new(ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger, failed_once: Arc::default() }
+    }
+
     pub(crate) async fn pay(&self, payment: Payment) -> Response {
         match payment.order.source {
             Source::CardDeclined => declined(),
@@ -60,16 +64,16 @@ impl Sandbox {
             }
             Source::Slow(time) => {
                 tokio::time::sleep(time).await;
-                let effect = self.settle(payment);
+                let response = self.settle(payment).await;
                 tokio::time::sleep(time).await;
-                created(effect)
+                response
             }
-            source => answer(source, self.settle(payment)),
+            _ => self.settle(payment).await,
         }
     }
 
-    /// The effect.
-    fn settle(&self, payment: Payment) -> Effect {
+    /// The effect, and the answer to it.
+    async fn settle(&self, payment: Payment) -> Response {
         let Payment { kind, order, account, attempt } = payment;
         let effect = Effect {
             id: kind.new_id(),
@@ -79,10 +83,14 @@ impl Sandbox {
             amount: order.amount,
             currency: order.currency,
             attempt: attempt.as_ref().map(|attempt| attempt.number().get().into()),
-            key_digest: attempt.map(|attempt| attempt.key_digest().to_string()),
+            key_digest: attempt.as_ref().map(|attempt| attempt.key_digest().to_string()),
         };
-        self.ledger.add(effect.clone());
-        effect
+        let entry = match self.ledger.write(&effect).await {
+            Ok(entry) => entry,
+            Err(error) => return error.into_response(),
+        };
+        let response = answer(order.source, effect);
+        entry.commit(attempt.as_ref(), response).await.unwrap_or_else(LedgerError::into_response)
     }
 
     /// By key, and without one by customer: the sandbox does not rely on the number of the attempt.

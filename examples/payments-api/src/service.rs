@@ -5,7 +5,7 @@ use axum::Router;
 use idempotency::tower::IdempotencyLayer;
 use tokio::net::TcpListener;
 
-use crate::{app, arguments::Arguments, sandbox::Sandbox};
+use crate::{app, arguments::Arguments, backing::Backing, sandbox::Sandbox};
 
 /// The payments API on its address, before it answers.
 #[derive(Debug)]
@@ -24,8 +24,9 @@ impl Service {
     /// # Errors
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
-        let layer = app::layer(arguments).await?;
-        let sandbox = Sandbox::default();
+        let Backing { store, ledger } = Backing::open(&arguments.store).await?;
+        let layer = app::layer(store, arguments)?;
+        let sandbox = Sandbox::new(ledger);
         let router = app::router(sandbox.clone(), &layer, arguments)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
@@ -51,7 +52,7 @@ impl Service {
     /// ends.
     ///
     /// # Errors
-    /// The server broke. What had begun may not be finished.
+    /// The server broke, and what had begun may not be finished; or the ledger cannot be read any more.
     pub async fn serve<A, I>(self, asked: A, insisted: I) -> Result<usize>
     where
         A: Future<Output = ()> + Send + 'static,
@@ -64,6 +65,6 @@ impl Service {
         }
         // charges whose client has gone are finished and stored too
         self.layer.drain().await;
-        Ok(self.sandbox.ledger.effects().len())
+        Ok(self.sandbox.ledger.effects().await?.len())
     }
 }
