@@ -3,7 +3,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 use bytes::Bytes;
 use http::Response;
 use http_body::Body;
-use idempotency_core::{Answer, Attempt};
+use idempotency_core::{Answer, Attempt, Retention};
 
 use crate::{HttpBody, capture::capture, config::Config, stored_response};
 
@@ -54,6 +54,9 @@ impl CurrentAttempt {
         R: Body<Data = Bytes>,
     {
         let (head, body) = response.into_parts();
+        if let Some(&retention) = head.extensions.get::<Retention>() {
+            self.attempt.set_joined_retention(retention);
+        }
         let body = capture(&head.headers, body, self.config.bounds()).await;
         let answer = stored_response::answer(&head, &body, &self.config);
         (answer, Response::from_parts(head, body.into_body()))

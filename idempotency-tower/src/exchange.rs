@@ -12,14 +12,14 @@ use futures_util::FutureExt;
 use http::{Request, Response, response::Parts};
 use http_body::Body;
 use idempotency_core::{
-    Answer, Begun, ClaimGuard, Disposition, Joined, Otherwise, Recorded, Release,
+    Answer, Begun, ClaimGuard, Disposition, Joined, Otherwise, Recorded, Release, Retention,
 };
 use tower_service::Service;
 use tracing::Instrument;
 
 use crate::{
     CurrentAttempt, HttpBody,
-    admission::Admitted,
+    admission::{Arrived, Identity},
     capture::{Captured, capture},
     config::Config,
     flight::Ticket,
@@ -57,7 +57,8 @@ enum Settled {
 /// Claims, runs the inner service, stores its answer and returns it.
 pub(crate) async fn run<S, B, R>(
     config: Arc<Config>,
-    admitted: Admitted,
+    arrived: Arrived,
+    identity: Identity,
     inner: S,
 ) -> Result<Response<HttpBody<R>>, S::Error>
 where
@@ -69,16 +70,16 @@ where
     R: Body<Data = Bytes> + Send,
     R::Error: Send,
 {
-    let begun = config.idempotency.begin(&admitted.key, admitted.fingerprint).await;
+    let Identity { key, fingerprint } = identity;
+    let begun = config.idempotency.begin(&key, fingerprint).await;
     let refused = match begun {
         Ok(Begun::Acquired(guard)) => {
-            let Admitted { head, body, trailers, ticket, .. } = admitted;
-            let request = Request::from_parts(*head, HttpBody::held(body, trailers));
+            let (request, ticket) = arrived.into_request();
             let exchange = Exchange { config, ticket };
             // replays need not carry this along
             return Box::pin(exchange.execute(guard, request, inner)).await;
         }
-        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &replayed) {
+        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &key, &replayed) {
             Ok(response) => return Ok(response),
             Err(refusal) => refusal,
         },
@@ -86,12 +87,26 @@ where
         Ok(Begun::Mismatch(_)) => Refusal::Mismatch,
         Ok(Begun::Unknown(_)) => Refusal::OutcomeUnknown,
         Err(error) => {
-            let key = admitted.key.digest();
+            let key = key.digest();
             tracing::error!(%key, %error, "idempotency: the request was not run");
             Refusal::of_error(&error)
         }
     };
     Ok(refused.into_response(&config.profile))
+}
+
+/// A request without a key goes through as it is.
+pub(crate) async fn pass<S, B, R>(
+    arrived: Arrived,
+    mut inner: S,
+) -> Result<Response<HttpBody<R>>, S::Error>
+where
+    S: Service<Request<HttpBody<B>>, Response = Response<R>>,
+    B: Body<Data = Bytes>,
+    R: Body<Data = Bytes>,
+{
+    let (request, _ticket) = arrived.into_request();
+    Ok(inner.call(request).await?.map(HttpBody::untouched))
 }
 
 impl Exchange {
@@ -139,7 +154,9 @@ impl Exchange {
         R::Error: Send,
     {
         let (head, body) = response.into_parts();
-        let disposition = self.config.disposition(head.status);
+        // what the handler says of its own answer goes before the policy
+        let said = head.extensions.get::<Disposition>().copied();
+        let disposition = said.unwrap_or_else(|| self.config.disposition(head.status));
         let body = if disposition == Disposition::Store {
             capture(&head.headers, body, self.config.bounds()).await
         } else {
@@ -149,12 +166,17 @@ impl Exchange {
     }
 
     /// Stores the answer, then hands it over.
-    async fn answer<R>(self, guard: ClaimGuard, answered: Answered<R>) -> Response<HttpBody<R>>
+    async fn answer<R>(self, mut guard: ClaimGuard, answered: Answered<R>) -> Response<HttpBody<R>>
     where
         R: Body<Data = Bytes> + Send,
         R::Error: Send,
     {
         let Answered { mut head, body, disposition } = answered;
+        if let Some(&retention) = head.extensions.get::<Retention>() {
+            guard = guard.with_retention(retention);
+        }
+        let (config, retention) = (Arc::clone(&self.config), guard.retention());
+        let attempt = guard.attempt().clone();
         let otherwise = match disposition {
             Disposition::Store => {
                 Otherwise::Complete(stored_response::answer(&head, &body, &self.config))
@@ -163,31 +185,28 @@ impl Exchange {
             Disposition::NotStarted => Otherwise::Release(Release::NotStarted),
             Disposition::Unknown => Otherwise::Release(Release::Unknown),
         };
-        let has_joined = guard.attempt().joined_answer().is_some();
-        let (own, settling) = match otherwise {
-            otherwise if has_joined => (Some(otherwise.clone()), joined(guard, otherwise)),
-            Otherwise::Complete(answer) => (None, complete(guard, answer)),
-            Otherwise::Release(how) => (None, release(guard, how)),
+        let has_joined = attempt.joined_answer().is_some();
+        let own = match &otherwise {
+            Otherwise::Complete(answer) if has_joined => Some(answer.clone()),
+            _ => None,
         };
-        let config = Arc::clone(&self.config);
+        let settling = match otherwise {
+            otherwise if has_joined => joined(guard, otherwise),
+            Otherwise::Complete(answer) => complete(guard, answer),
+            Otherwise::Release(how) => release(guard, how),
+        };
         let on_record = match self.settle(settling).await {
             Settled::OnRecord => true,
             Settled::Open => false,
-            Settled::Joined(joined) => {
-                let own = match &own {
-                    Some(Otherwise::Complete(answer)) => Some(answer),
-                    _ => None,
-                };
-                match given(&config, joined, own) {
-                    Given::Own(on_record) => on_record,
-                    Given::Instead(response) => return response,
-                }
-            }
+            Settled::Joined(joined) => match given(&config, &attempt, joined, own.as_ref()) {
+                Given::Own(on_record) => on_record,
+                Given::Instead(response) => return response,
+            },
         };
-        if on_record {
-            let retention = config.idempotency.retention().get();
-            replay::mark_expiry(&config, &mut head.headers, retention);
+        if on_record && let Some(retention) = retention {
+            replay::mark_expiry(&config, &mut head.headers, retention.get());
         }
+        replay::mark_key(&config, &mut head.headers, attempt.key());
         Response::from_parts(head, body.into_body())
     }
 

@@ -3,9 +3,14 @@
 use bytes::Bytes;
 use http::Response;
 use http_body::Body;
-use idempotency_core::{Answer, AnswerBody, Joined, Recorded};
+use idempotency_core::{Answer, AnswerBody, Attempt, Joined, Recorded};
 
-use crate::{HttpBody, config::Config, refusal::Refusal, replay};
+use crate::{
+    HttpBody,
+    config::Config,
+    refusal::Refusal,
+    replay::{self, Committed},
+};
 
 /// What the client gets.
 pub(crate) enum Given<R: Body> {
@@ -16,7 +21,12 @@ pub(crate) enum Given<R: Body> {
 }
 
 /// `own` is the handler's answer as it is stored; none when it is not final.
-pub(crate) fn given<R>(config: &Config, joined: Joined, own: Option<&Answer>) -> Given<R>
+pub(crate) fn given<R>(
+    config: &Config,
+    attempt: &Attempt,
+    joined: Joined,
+    own: Option<&Answer>,
+) -> Given<R>
 where
     R: Body<Data = Bytes>,
 {
@@ -26,10 +36,14 @@ where
             _ if own == Some(&answer) => Given::Own(true),
             // the first caller gets all of an answer that is not kept
             AnswerBody::NotKept(_) if own.is_some() => Given::Own(true),
-            _ => match replay::committed(config, &answer) {
-                Ok(response) => Given::Instead(response),
-                Err(refusal) => refused(refusal),
-            },
+            _ => {
+                let (key, retention) = (attempt.key(), config.idempotency.retention());
+                let retention = attempt.joined_retention().unwrap_or(retention);
+                match replay::committed(config, Committed { answer: &answer, key, retention }) {
+                    Ok(response) => Given::Instead(response),
+                    Err(refusal) => refused(refusal),
+                }
+            }
         },
         // an answer of what is not there
         Joined::Released(_) | Joined::Lost if own.is_some() => {

@@ -11,6 +11,7 @@ mod config;
 mod current_attempt;
 mod detached;
 mod exchange;
+mod fingerprint;
 mod flight;
 mod joined;
 mod key;
@@ -18,6 +19,7 @@ mod layer;
 mod profile;
 mod refusal;
 mod replay;
+mod request_settings;
 mod service;
 mod stored_headers;
 mod stored_response;
@@ -26,8 +28,16 @@ mod stored_response;
 pub use attempt_extractor::NoAttempt;
 pub use body::HttpBody;
 pub use current_attempt::CurrentAttempt;
-pub use idempotency_core::{Attempt, Idempotency, Scope};
+pub use idempotency_core::{
+    Answer, Attempt, Disposition, Idempotency, OnDuplicate, ResultPolicy, Retention, Scope,
+    Takeover,
+};
+pub use key::{CustomKey, JsonPointer, JsonPointerError, KeySource};
 pub use layer::IdempotencyLayer;
-pub use profile::{KeyRule, Markers, Presence, Profile, Statuses};
+pub use profile::{
+    Codes, ComparedBody, Fact, KeyRule, KeyText, Markers, Presence, Profile, Statuses,
+};
+pub use request_settings::RequestSettings;
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
+pub use stored_response::stored_response;

@@ -33,8 +33,9 @@ pub(crate) struct Unreadable;
 pub(crate) fn answer<R: Body>(head: &Parts, body: &Captured<R>, config: &Config) -> Answer {
     let reason = match body {
         Captured::Whole { data, trailers } => {
-            let stored = &config.profile.stored_headers;
-            match encode(head, trailers.as_ref(), data, stored) {
+            let (status, headers) = (head.status, &head.headers);
+            let whole = ToStore { status, headers, trailers: trailers.as_ref(), body: data };
+            match encode(whole, &config.profile.stored_headers) {
                 Some(answer) => return answer,
                 None => NotKeptReason::TooLarge,
             }
@@ -46,16 +47,20 @@ pub(crate) fn answer<R: Body>(head: &Parts, body: &Captured<R>, config: &Config)
     Answer::not_kept(reason)
 }
 
+/// A response as it is to be stored.
+#[derive(Clone, Copy)]
+struct ToStore<'a> {
+    status: StatusCode,
+    headers: &'a HeaderMap,
+    trailers: Option<&'a HeaderMap>,
+    body: &'a [u8],
+}
+
 /// Writes a response; `None` when it has more or longer header lines than any server takes.
-fn encode(
-    response: &Parts,
-    trailers: Option<&HeaderMap>,
-    body: &[u8],
-    stored: &StoredHeaders,
-) -> Option<Answer> {
+fn encode(response: ToStore<'_>, stored: &StoredHeaders) -> Option<Answer> {
     let mut lines = Vec::with_capacity(256);
-    let header_lines = write_lines(&mut lines, stored, &response.headers)?;
-    let trailer_lines = match trailers {
+    let header_lines = write_lines(&mut lines, stored, response.headers)?;
+    let trailer_lines = match response.trailers {
         Some(trailers) => write_lines(&mut lines, stored, trailers)?,
         None => 0,
     };
@@ -64,7 +69,32 @@ fn encode(
     head.put_u16(response.status.as_u16());
     head.put_u16(header_lines);
     head.put_u16(trailer_lines);
-    Some(Answer::joined(&[&head, &lines, body]))
+    Some(Answer::joined(&[&head, &lines, response.body]))
+}
+
+/// A response as the layer stores it: for a recovery hook, or an operator, that knows what the answer
+/// to a request was. None when it has more or longer header lines than any server takes.
+///
+/// ```
+/// use idempotency_core::Verdict;
+/// use idempotency_tower::stored_response;
+///
+/// let charge = http::Response::builder()
+///     .status(201)
+///     .header("content-type", "application/json")
+///     .body(r#"{"id":"ch_1"}"#)?;
+/// let verdict = stored_response(&charge).map_or(Verdict::Unknown, Verdict::Happened);
+/// # let _ = verdict;
+/// # Ok::<(), http::Error>(())
+/// ```
+pub fn stored_response(response: &http::Response<impl AsRef<[u8]>>) -> Option<Answer> {
+    let response = ToStore {
+        status: response.status(),
+        headers: response.headers(),
+        trailers: None,
+        body: response.body().as_ref(),
+    };
+    encode(response, &StoredHeaders::default())
 }
 
 fn write_lines(out: &mut Vec<u8>, stored: &StoredHeaders, headers: &HeaderMap) -> Option<u16> {

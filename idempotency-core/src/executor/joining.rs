@@ -1,5 +1,5 @@
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use crate::{
     fingerprint::Fingerprint,
     record::State,
     store::{CompleteRequest, Operation, Release, ReleaseOutcome, StoreError, StoreProfile},
-    time::Retention,
+    time::{Lease, Retention},
     token::ClaimToken,
 };
 
@@ -21,11 +21,16 @@ use crate::{
 pub(super) struct Joining {
     token: ClaimToken,
     fingerprint: Fingerprint,
-    retention: Retention,
+    lease: Lease,
     max_response_bytes: usize,
     timeout: Duration,
+    state: Mutex<Join>,
+}
+
+struct Join {
     /// The last answer that was to be completed that way.
-    answer: Mutex<Option<Answer>>,
+    answer: Option<Answer>,
+    retention: Retention,
 }
 
 impl Joining {
@@ -38,15 +43,15 @@ impl Joining {
         Self {
             token,
             fingerprint,
-            retention: settings.retention,
+            lease: settings.lease,
             max_response_bytes: profile.max_response_bytes,
             timeout: settings.store_timeout,
-            answer: Mutex::new(None),
+            state: Mutex::new(Join { answer: None, retention: settings.retention }),
         }
     }
 
-    fn answer(&self) -> Option<Answer> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn state(&self) -> MutexGuard<'_, Join> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,21 +78,36 @@ impl Attempt {
         let fits = answer.as_stored().len() <= joining.max_response_bytes;
         let answer = if fits { answer.clone() } else { Answer::not_kept(NotKeptReason::TooLarge) };
         let response = answer.as_stored().clone();
-        *joining.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        let mut state = joining.state();
+        state.answer = Some(answer);
         Some(CompleteRequest {
             key: self.key(),
             token: joining.token,
             attempt: self.number(),
             fingerprint: joining.fingerprint,
             response,
-            retention: joining.retention,
+            retention: state.retention,
         })
     }
 
     /// The answer with which the work has joined this attempt to a transaction of its own, by
     /// [`completion`](Self::completion). Whether that was committed is said by [`ClaimGuard::joined`].
     pub fn joined_answer(&self) -> Option<Answer> {
-        self.protection()?.joining.answer()
+        self.protection()?.joining.state().answer.clone()
+    }
+
+    /// Keeps what is completed that way for another time than the executor's, as
+    /// [`ClaimGuard::with_retention`].
+    pub fn set_joined_retention(&self, retention: Retention) {
+        if let Some(protection) = self.protection() {
+            let joining = &protection.joining;
+            joining.state().retention = retention.max(Retention::from(joining.lease));
+        }
+    }
+
+    /// How long what is completed that way is kept; none without protection.
+    pub fn joined_retention(&self) -> Option<Retention> {
+        Some(self.protection()?.joining.state().retention)
     }
 }
 

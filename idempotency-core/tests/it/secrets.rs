@@ -34,7 +34,7 @@ async fn nothing_shows_keys_scopes_or_answers() {
     guard.attempt().save_checkpoint("hush-checkpoint").await.unwrap();
     let token =
         idempotency_core::IdempotencyStore::lookup(&store, &secret).await.unwrap().unwrap().token;
-    let token: String = token.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = format!("{:032x}", u128::from_be_bytes(*token.as_bytes()));
     let attempt = guard.attempt().clone();
     let joined = attempt.completion(&idempotency_core::Answer::bytes("hush-joined")).await;
     let mut shown = vec![format!("{guard:?} {attempt:?} {idempotency:?} {secret:?}")];

@@ -21,3 +21,4 @@ mod request_bodies;
 mod store_trouble;
 mod streams;
 mod support;
+mod webhooks;
