@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::Body;
 use idempotency_core::{AnswerBody, IdempotencyKey, NotKeptReason, Replayed};
 
@@ -42,7 +42,13 @@ fn stored<R>(bytes: Bytes) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
-    let stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
+    let mut stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
+    if let Some(trailers) = &stored.trailers {
+        // in HTTP/1.1 only what is announced is sent
+        for name in trailers.keys() {
+            stored.headers.append(header::TRAILER, name.clone().into());
+        }
+    }
     let mut response = Response::new(HttpBody::held(stored.body, stored.trailers));
     *response.status_mut() = stored.status;
     *response.headers_mut() = stored.headers;

@@ -40,8 +40,8 @@ impl Bench {
     async fn new(profile: Profile) -> Self {
         let (runs, store) = (Runs::default(), FaultyStore::new(Mood::Well));
         let quick = Idempotency::builder(store.clone())
-            .store_timeout(Duration::from_millis(50))
-            .store_deadline(Duration::from_millis(50));
+            .store_timeout(Duration::from_secs(1))
+            .store_deadline(Duration::from_secs(1));
         let layer = IdempotencyLayer::new(quick.build().unwrap(), account).profile(profile.clone());
         let app = Router::new().fallback(any(handler)).with_state(runs.clone()).layer(layer);
         Self { profile, server: Server::start(app).await, store, runs }
