@@ -15,6 +15,8 @@ mod identity;
 mod key_sources;
 mod keys;
 mod layers;
+#[cfg(target_os = "linux")]
+mod memory;
 mod nesting;
 mod outcomes;
 mod profiles;
