@@ -28,3 +28,4 @@ pub use layer::IdempotencyLayer;
 pub use profile::{KeyRule, Markers, Presence, Profile, Statuses};
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
+pub use stored_response::{StoredResponse, UnreadableResponse};

@@ -57,13 +57,7 @@ fn examples() -> [(&'static str, &'static [u8], StoredResponse); 3] {
 }
 
 fn encoded(response: &StoredResponse) -> Bytes {
-    let answer = encode(
-        &parts(response.status, response.headers.clone()),
-        response.trailers.as_ref(),
-        &response.body,
-        &StoredHeaders::default(),
-    );
-    payload(&answer.unwrap())
+    payload(&response.to_answer(&StoredHeaders::default()).unwrap())
 }
 
 /// Kind of fault: a new release cannot read what the last one stored (H-27). These files are what
@@ -85,11 +79,11 @@ fn foreign_cut_and_future_responses_are_refused() {
         let head = golden.len() - encoded_body(golden);
         for cut in 0..head {
             let cut = Bytes::copy_from_slice(&golden[..cut]);
-            assert_eq!(decode(cut), Err(Unreadable), "{name}");
+            assert_eq!(decode(cut), Err(UnreadableResponse), "{name}");
         }
         let mut future = golden.to_vec();
         future[0] = 2;
-        assert_eq!(decode(future.into()), Err(Unreadable));
+        assert_eq!(decode(future.into()), Err(UnreadableResponse));
     }
     let foreign: [&[u8]; 4] = [
         b"{}",
@@ -98,7 +92,7 @@ fn foreign_cut_and_future_responses_are_refused() {
         b"\x01\x00\xc8\x00\x01\x00\x00\x00\x01 \x00\x00\x00\x00",
     ];
     for bytes in foreign {
-        assert_eq!(decode(Bytes::from_static(bytes)), Err(Unreadable));
+        assert_eq!(decode(Bytes::from_static(bytes)), Err(UnreadableResponse));
     }
 }
 
