@@ -4,10 +4,9 @@ use std::fmt::{self, Write as _};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use idempotency::{
     Answer, AnswerBody, AnswerError, Codec, NotKeptReason,
-    tower::{StoredHeaders, StoredResponse},
+    tower::{StoredResponse, stored_response},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -159,8 +158,7 @@ impl Encoding {
             Self::Raw => Answer::from_stored(content.into())?,
             Self::Value => Answer::value::<_, Box<RawValue>>(&Ok(json(&content)?), Codec::Json)?,
             Self::Error => Answer::value::<Box<RawValue>, _>(&Err(json(&content)?), Codec::Json)?,
-            Self::Http => read_message(&content)?
-                .to_answer(&StoredHeaders::default())
+            Self::Http => stored_response(&read_message(&content)?)
                 .context("the response has more header lines than can be stored")?,
         })
     }
@@ -171,7 +169,7 @@ fn json(content: &[u8]) -> anyhow::Result<Box<RawValue>> {
     serde_json::from_slice(content).context("the response is no JSON")
 }
 
-fn read_message(content: &[u8]) -> anyhow::Result<StoredResponse> {
+fn read_message(content: &[u8]) -> anyhow::Result<http::Response<&[u8]>> {
     const MOST_HEADERS: usize = 256;
     const FORM: &str = "the response is no HTTP response: it begins with `HTTP/1.1 201 Created`, and \
          has an empty line after its headers";
@@ -180,17 +178,11 @@ fn read_message(content: &[u8]) -> anyhow::Result<StoredResponse> {
     let httparse::Status::Complete(length) = head.parse(content).context(FORM)? else {
         bail!(FORM);
     };
-    let mut headers = HeaderMap::new();
+    let mut response = http::Response::builder().status(head.code.unwrap_or_default());
     for line in head.headers.iter() {
-        let name = HeaderName::from_bytes(line.name.as_bytes())?;
-        headers.append(name, HeaderValue::from_bytes(line.value)?);
+        response = response.header(line.name, line.value);
     }
-    Ok(StoredResponse {
-        status: StatusCode::from_u16(head.code.unwrap_or_default())?,
-        headers,
-        trailers: None,
-        body: Bytes::copy_from_slice(content.get(length..).unwrap_or_default()),
-    })
+    Ok(response.body(content.get(length..).unwrap_or_default())?)
 }
 
 #[cfg(test)]

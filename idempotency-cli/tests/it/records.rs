@@ -7,25 +7,23 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use idempotency::{
     Answer, AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, Codec, CompleteRequest,
     Connected, Fingerprint, FinishOutcome, IdempotencyKey, Lease, ListQuery, ListState, Release,
     ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Retention, Takeover,
-    tower::{StoredHeaders, StoredResponse},
+    tower::stored_response,
 };
 
 use crate::backend::Backend;
 
 /// An answer of the HTTP layer.
 pub(crate) fn http_answer() -> Answer {
-    let mut headers = HeaderMap::new();
-    for (name, value) in [("content-type", "application/json"), ("location", "/v1/charges/ch_1")] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
-    let body = Bytes::from_static(b"{\"id\":\"ch_1\"}");
-    let response = StoredResponse { status: StatusCode::CREATED, headers, trailers: None, body };
-    response.to_answer(&StoredHeaders::default()).unwrap()
+    let response = http::Response::builder()
+        .status(201)
+        .header("content-type", "application/json")
+        .header("location", "/v1/charges/ch_1")
+        .body("{\"id\":\"ch_1\"}");
+    stored_response(&response.unwrap()).unwrap()
 }
 
 pub(crate) fn value_answer() -> Answer {
