@@ -2,7 +2,7 @@
 
 mod connect;
 
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, connect_unchecked};
 pub use idempotency_core::*;
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
