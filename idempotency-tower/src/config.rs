@@ -12,6 +12,8 @@ pub(crate) type ScopeOf = Arc<dyn Fn(&Parts) -> Option<Scope> + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) idempotency: Idempotency,
+    /// Whether the executor came with a label of its own.
+    is_labelled: bool,
     pub(crate) scope_of: ScopeOf,
     pub(crate) profile: Profile,
     pub(crate) fingerprint_headers: Vec<HeaderName>,
@@ -23,7 +25,8 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn new(idempotency: Idempotency, scope_of: ScopeOf) -> Self {
-        Self {
+        let mut config = Self {
+            is_labelled: !idempotency.label().is_empty(),
             idempotency,
             scope_of,
             profile: Profile::default(),
@@ -32,6 +35,15 @@ impl Config {
             max_response_bytes: 1 << 20,
             store_wait: Duration::from_secs(2),
             buffer_wait: Duration::from_millis(250),
+        };
+        config.label_by_profile();
+        config
+    }
+
+    /// Events and metrics name the profile, unless the executor has a label of its own.
+    pub(crate) fn label_by_profile(&mut self) {
+        if !self.is_labelled {
+            self.idempotency = self.idempotency.clone().with_label(self.profile.name);
         }
     }
 
