@@ -6,9 +6,12 @@ pub use connect::{ConnectError, connect};
 pub use idempotency_core::*;
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
+/// What the executor does, in metrics.
+#[cfg(feature = "metrics")]
+pub use idempotency_metrics as metrics;
 #[cfg(feature = "postgres")]
 pub use idempotency_postgres::{
-    BegunInTransaction, NameError, PostgresStore, PostgresStoreBuilder, Sweeper, TransactionError,
+    BegunInTransaction, NameError, PostgresStore, PostgresStoreBuilder, TransactionError,
     TransactionGuard, sqlx,
 };
 #[cfg(feature = "redis")]

@@ -1,11 +1,11 @@
-use std::{future::Future, net::SocketAddr};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
-use idempotency::tower::IdempotencyLayer;
+use idempotency::{Sweeper, tower::IdempotencyLayer};
 use tokio::net::TcpListener;
 
-use crate::{app, arguments::Arguments, sandbox::Sandbox};
+use crate::{app, arguments::Arguments, metrics::Metrics, sandbox::Sandbox};
 
 /// The payments API on its address, before it answers.
 #[derive(Debug)]
@@ -16,7 +16,11 @@ pub struct Service {
     router: Router,
     layer: IdempotencyLayer,
     sandbox: Sandbox,
+    _sweeper: Option<Sweeper>,
 }
+
+/// Between two looks for records past their retention.
+const SWEEP_PAUSE: Duration = Duration::from_mins(1);
 
 impl Service {
     /// Connects to the store and takes the address.
@@ -24,15 +28,18 @@ impl Service {
     /// # Errors
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
-        let layer = app::layer(arguments).await?;
+        let metrics = Metrics::new()?;
+        let store = app::store(arguments, &metrics).await?;
+        let sweeper = store.sweep_every(SWEEP_PAUSE);
+        let layer = app::layer(store, arguments, &metrics)?;
         let sandbox = Sandbox::default();
-        let router = app::router(sandbox.clone(), &layer, arguments)?;
+        let router = app::router(sandbox.clone(), &layer, arguments, &metrics)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
         })?;
         let address = listener.local_addr()?;
         let greeting = arguments.greeting(address);
-        Ok(Self { listener, address, greeting, router, layer, sandbox })
+        Ok(Self { listener, address, greeting, router, layer, sandbox, _sweeper: sweeper })
     }
 
     /// Where it listens.

@@ -6,6 +6,8 @@
     reason = "in tests a failure is a panic"
 )]
 
+mod metrics;
 mod payments;
 mod rate_limit;
+mod scrape;
 mod service;
