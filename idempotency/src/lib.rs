@@ -3,6 +3,10 @@
 mod connect;
 
 pub use connect::{ConnectError, connect};
+// what an application needs beside the library's own types: to write its results down, to hold bytes,
+// to implement the traits
+pub use async_trait::async_trait;
+pub use bytes;
 pub use idempotency_core::*;
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
@@ -19,6 +23,7 @@ pub use idempotency_redis::{RedisStore, RedisStoreBuilder, redis};
 /// The layer for HTTP services.
 #[cfg(feature = "tower")]
 pub use idempotency_tower as tower;
+pub use serde;
 
 /// The example in the repository's README compiles and runs.
 #[cfg(doctest)]

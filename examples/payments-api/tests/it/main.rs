@@ -7,7 +7,9 @@
 )]
 
 mod metrics;
+mod ops;
 mod payments;
+mod queries;
 mod rate_limit;
 mod scrape;
 mod service;
