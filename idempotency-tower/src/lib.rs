@@ -12,6 +12,7 @@ mod detached;
 mod exchange;
 mod fingerprint;
 mod flight;
+mod grpc;
 mod key;
 mod layer;
 mod profile;

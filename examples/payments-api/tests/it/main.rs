@@ -13,3 +13,4 @@ mod queries;
 mod rate_limit;
 mod scrape;
 mod service;
+mod webhooks;
