@@ -17,7 +17,7 @@ pub enum ConnectError {
     /// No store of this release has this scheme.
     #[error(
         "the store URL's scheme `{scheme}` is not known; known are: `memory:`, `postgres:`, `redis:`, \
-         `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`"
+         `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`, `rediss+cluster:`, `rediss+sentinel:`"
     )]
     UnknownScheme {
         /// The scheme.

@@ -25,7 +25,7 @@ use self::store_url::StoreUrl;
 /// | `memory:` | a new store in the memory of this process | `memory` |
 /// | `postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE` | a table of `PostgreSQL` | `postgres` |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | Redis or Valkey, one server | `redis` |
-/// | `rediss://…` | the same over TLS | `redis-tokio-rustls-comp` |
+/// | `rediss://…`, `rediss+cluster:`, `rediss+sentinel:` | the same over TLS | `redis-tokio-rustls-comp` |
 /// | `redis+unix:///SOCKET[?db=DATABASE]` | by its Unix socket | `redis` |
 /// | `redis+cluster://HOST[:PORT],HOST…` | a Redis Cluster, found by any of its nodes | `redis` |
 /// | `redis+sentinel://HOST[:PORT],HOST…/SERVICE[/DATABASE]` | the primary that Sentinels name | `redis` |
@@ -100,11 +100,11 @@ async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectEr
             Err(ConnectError::MissingFeature { scheme: "postgres", feature: "postgres" })
         }
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
-            redis::connect(url).await
-        }
+        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "rediss+cluster"
+        | "redis+sentinel" | "rediss+sentinel" => redis::connect(url).await,
         #[cfg(not(feature = "redis"))]
-        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
+        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "rediss+cluster"
+        | "redis+sentinel" | "rediss+sentinel" => {
             Err(ConnectError::MissingFeature { scheme: "redis", feature: "redis" })
         }
         scheme => Err(ConnectError::UnknownScheme { scheme: scheme.to_owned() }),
