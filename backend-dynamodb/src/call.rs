@@ -134,7 +134,11 @@ impl Call {
 
     /// An error of this operation, with what may have happened so far.
     pub(crate) fn failed(&self, error: StoreError) -> StoreError {
-        if self.seen.may_have_happened.load(Ordering::SeqCst) { error } else { error.without_effect() }
+        if self.seen.may_have_happened.load(Ordering::SeqCst) {
+            error
+        } else {
+            error.without_effect()
+        }
     }
 
     /// The answer within `timeout` (C51).
@@ -149,6 +153,12 @@ impl Call {
             let in_flight = self.seen.is_in_flight.load(Ordering::SeqCst);
             Err(if in_flight { error } else { self.failed(error) })
         })
+    }
+
+    /// How far the last reply's date was off, zero within the bound; none when it had no date.
+    pub(crate) fn last_difference(&self) -> Option<Duration> {
+        let has_date = self.seen.has_date.load(Ordering::SeqCst);
+        has_date.then(|| Duration::from_millis(self.seen.off_by_ms.load(Ordering::SeqCst)))
     }
 
     /// Refuses an answer whose date shows that the clock must not decide (C33).

@@ -2,6 +2,7 @@ use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
 };
+use aws_smithy_runtime_api::client::result::ConstructionFailure;
 use idempotency_core::{ErrorKind, Operation, StoreError};
 
 /// What kind of failure it is (C50). What may have happened is not said here: the interceptor has seen
@@ -16,15 +17,22 @@ pub(crate) fn classify<E: ProvideErrorMetadata>(
             return StoreError::new(operation, ErrorKind::Timeout, "no reply in time");
         }
         SdkError::DispatchFailure(failure) if failure.is_timeout() => {
-            return StoreError::new(operation, ErrorKind::Timeout, "no connection or reply in time");
+            return StoreError::new(
+                operation,
+                ErrorKind::Timeout,
+                "no connection or reply in time",
+            );
         }
-        SdkError::DispatchFailure(failure) if failure.is_io() => {
+        SdkError::DispatchFailure(failure) if failure.is_user() => {
+            let detail = "the request could not be sent: is the endpoint a URL, and can the client's \
+                connector do its scheme?";
+            return StoreError::new(operation, ErrorKind::Invalid, detail);
+        }
+        SdkError::DispatchFailure(_) => {
             let detail = "the connection to the service failed";
             return StoreError::new(operation, ErrorKind::Unavailable, detail);
         }
-        SdkError::DispatchFailure(_) | SdkError::ConstructionFailure(_) => {
-            return not_sent(operation, error);
-        }
+        SdkError::ConstructionFailure(failure) => return not_sent(operation, failure),
         SdkError::ResponseError(failure) => {
             let status = failure.raw().status().as_u16();
             let kind = if status >= 500 { ErrorKind::Unavailable } else { ErrorKind::Unexpected };
@@ -46,23 +54,15 @@ struct Refusal {
     status: u16,
 }
 
-/// Names the kinds of errors that a driver's error is made of.
-fn not_sent<E>(operation: Operation, error: &SdkError<E, HttpResponse>) -> StoreError {
-    let words = match error {
-        SdkError::DispatchFailure(failure) => format!("{failure:?}"),
-        SdkError::ConstructionFailure(failure) => format!("{failure:?}"),
-        _ => String::new(),
-    };
-    // an identity that cannot be had has no type of its own by the time it comes here
-    if ["Credentials", "credentials", "identity", "NoMatchingAuthScheme"]
-        .iter()
-        .any(|word| words.contains(word))
-    {
-        let detail = "there are no credentials to sign requests with: the chain found none";
+/// A request that never came to be.
+fn not_sent(operation: Operation, failure: &ConstructionFailure) -> StoreError {
+    // that there is no identity has no type of its own by the time it comes here
+    let words = format!("{failure:?}");
+    if ["redentials", "dentity"].iter().any(|word| words.contains(word)) {
+        let detail = "there are no credentials to sign requests with";
         return StoreError::new(operation, ErrorKind::Denied, detail);
     }
-    let detail = "the request could not be sent: is the endpoint a URL, and the client's HTTP \
-        connector for its scheme?";
+    let detail = "the driver could not make the request: is the client's configuration whole?";
     StoreError::new(operation, ErrorKind::Invalid, detail)
 }
 

@@ -77,8 +77,9 @@ impl Statements {
         let absent = "attribute_not_exists(#key)";
         let may_complete =
             format!("{OWN} AND #fingerprint = :fingerprint AND (({HELD}) OR ({RELEASED}))");
-        let may_renew =
-            format!("{OWN} AND {HELD} AND #sequence <= :sequence AND #lease_until_ms <= :lease_until");
+        let may_renew = format!(
+            "{OWN} AND {HELD} AND #sequence <= :sequence AND #lease_until_ms <= :lease_until"
+        );
         let with_checkpoint = format!("{RENEW}, #checkpoint = :checkpoint");
         Self {
             claim: statement(None, absent.to_owned()),
@@ -91,7 +92,10 @@ impl Statements {
             renew_with_checkpoint: statement(Some(&with_checkpoint), may_renew),
             release: statement(Some(RELEASE), format!("{OWN} AND {HELD}")),
             // later than the end of its lease the record would count until now
-            forget: statement(Some(FORGET), format!("{OWN} AND {HELD} AND #lease_until_ms >= :now")),
+            forget: statement(
+                Some(FORGET),
+                format!("{OWN} AND {HELD} AND #lease_until_ms >= :now"),
+            ),
         }
     }
 }

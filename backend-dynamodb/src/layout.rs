@@ -213,8 +213,10 @@ impl Layout {
     /// The primary key of the record at `place`.
     pub(crate) fn key(&self, place: &StorageKey) -> impl Iterator<Item = (String, AttributeValue)> {
         let partition = (self.partition_key.clone(), AttributeValue::S(place.as_str().to_owned()));
-        let sort =
-            self.sort_key.as_ref().map(|key| (key.name.clone(), AttributeValue::S(key.value.clone())));
+        let sort = self
+            .sort_key
+            .as_ref()
+            .map(|key| (key.name.clone(), AttributeValue::S(key.value.clone())));
         [partition].into_iter().chain(sort)
     }
 

@@ -12,13 +12,7 @@ use aws_sdk_dynamodb::{
 };
 use idempotency_core::{ErrorKind, Operation, Schema, StoreError};
 
-use crate::{
-    Attribute, DynamoDbStore,
-    call::Call,
-    error::classify,
-    layout::Layout,
-    store::Inner,
-};
+use crate::{Attribute, DynamoDbStore, call::Call, error::classify, layout::Layout, store::Inner};
 
 /// A table takes seconds, an index of a large table longer: `create` can be called again.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -166,7 +160,11 @@ impl Inner {
             (true, Some(attribute)) if attribute != name => {
                 let detail = "the table's time to live is set on another attribute: give that name \
                     to the attribute DeleteAfter, or set it on this one";
-                return Err(call.failed(StoreError::new(call.operation, ErrorKind::Invalid, detail)));
+                return Err(call.failed(StoreError::new(
+                    call.operation,
+                    ErrorKind::Invalid,
+                    detail,
+                )));
             }
             (true, _) => return Ok(()),
             (false, _) => {}
@@ -377,8 +375,7 @@ fn command_line(layout: &Layout) -> String {
                 "IndexName={index},KeySchema=[{}],Projection={{ProjectionType=KEYS_ONLY}}",
                 schema.join(",")
             );
-            let _infallible =
-                writeln!(out, "  --global-secondary-indexes {}", word(&index));
+            let _infallible = writeln!(out, "  --global-secondary-indexes {}", word(&index));
         }
     }
     let _infallible = writeln!(out, "aws dynamodb wait table-exists --table-name {table}");

@@ -23,7 +23,8 @@ const fn value_bytes(attribute: Attribute) -> usize {
         // the longest of the words is `in_progress`
         Attribute::State => 11,
         Attribute::Token => 16,
-        Attribute::Attempt => number(10),
+        // the epoch has 10 digits until 2286
+        Attribute::Attempt | Attribute::DeleteAfter => number(10),
         Attribute::Fingerprint => Fingerprint::STORED_BYTES,
         Attribute::RetentionMs => number(12),
         Attribute::RetentionS => number(9),
@@ -33,7 +34,6 @@ const fn value_bytes(attribute: Attribute) -> usize {
         | Attribute::LeaseUntil
         | Attribute::EndedAt
         | Attribute::ExpiresAt => number(13),
-        Attribute::DeleteAfter => number(10),
         Attribute::Sequence => number(20),
         Attribute::Checkpoint | Attribute::Response => 0,
         // a namespace, `#`, and the number of a shard
@@ -91,7 +91,11 @@ fn longest_place(namespace: &Namespace) -> usize {
     };
     let place = namespace.storage_key(&probe);
     let open = format!("{}//k", namespace.name());
-    if place.as_str() == open { namespace.name().len() + 2 + 2 * WORST } else { place.as_str().len() }
+    if place.as_str() == open {
+        namespace.name().len() + 2 + 2 * WORST
+    } else {
+        place.as_str().len()
+    }
 }
 
 #[cfg(test)]

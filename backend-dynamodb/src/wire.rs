@@ -30,7 +30,7 @@ pub(crate) fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-pub(crate) fn number(number: impl ToString) -> AttributeValue {
+pub(crate) fn number(number: impl std::fmt::Display + Copy) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 

@@ -4,6 +4,11 @@ mod connect;
 
 pub use connect::{ConnectError, connect};
 pub use idempotency_core::*;
+#[cfg(feature = "dynamodb")]
+pub use idempotency_dynamodb::{
+    Attribute as DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder,
+    TransactionError as DynamoDbTransactionError, aws_sdk_dynamodb,
+};
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "postgres")]

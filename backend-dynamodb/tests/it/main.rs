@@ -1,4 +1,6 @@
-//! The store on an emulator, and on whatever `DYNAMODB_URL` names.
+//! The store on an emulator, or on what `DYNAMODB_URL` names.
 
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
 mod support;

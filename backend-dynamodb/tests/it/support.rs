@@ -1,10 +1,6 @@
 //! The emulator that the tests share, and callers.
 
-use std::{
-    net::SocketAddr,
-    sync::OnceLock,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use idempotency_conformance::unique_namespace;
@@ -57,7 +53,12 @@ pub(crate) fn count(usual: u32, full: u32) -> u32 {
 }
 
 pub(crate) fn builder(namespace: &Namespace) -> DynamoDbStoreBuilder {
-    DynamoDbStore::builder(TABLE).unwrap().namespace(namespace.clone()).skew_bound(SKEW_BOUND)
+    DynamoDbStore::builder(TABLE)
+        .unwrap()
+        .namespace(namespace.clone())
+        .skew_bound(SKEW_BOUND)
+        // many tests share the emulator
+        .timeout(Duration::from_secs(10))
 }
 
 /// A store of a namespace that nobody has used.

@@ -1,8 +1,3 @@
-//! `DynamoDB`, as an emulator inside the process: `dynoxide`.
-//!
-//! It keeps tables in memory and serves them over HTTP on loopback, from a thread of its own. Nothing
-//! outlives the process.
-
 use std::{
     net::{Ipv4Addr, SocketAddr},
     thread::JoinHandle,
