@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use async_trait::async_trait;
 use idempotency_core::{Connected, IdempotencyBuilder, IdempotencyKey, Namespace, StoreProfile};
 
-use crate::harness::{Fixture, Harness, HarnessError, Hook, RawRecord, Written};
+use crate::harness::{Aged, Fixture, Harness, HarnessError, Hook, RawRecord, Written};
 
 #[async_trait]
 pub(crate) trait ErasedHarness: Send + Sync {
@@ -13,6 +13,12 @@ pub(crate) trait ErasedHarness: Send + Sync {
     fn profile(&self) -> StoreProfile;
     fn leaves_out(&self) -> &'static [Hook];
     async fn elapse(&self, duration: Duration);
+    async fn age(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        duration: Duration,
+    ) -> Result<Aged, HarnessError>;
     async fn connect_again(&self, namespace: &Namespace)
     -> Result<Option<Connected>, HarnessError>;
     async fn write_raw(
@@ -52,6 +58,15 @@ impl<H: Harness> ErasedHarness for H {
 
     async fn elapse(&self, duration: Duration) {
         Harness::elapse(self, duration).await;
+    }
+
+    async fn age(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        duration: Duration,
+    ) -> Result<Aged, HarnessError> {
+        Harness::age(self, namespace, key, duration).await
     }
 
     async fn connect_again(

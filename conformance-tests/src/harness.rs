@@ -40,6 +40,22 @@ pub trait Harness: Send + Sync + 'static {
         tokio::time::sleep(duration)
     }
 
+    /// Makes the record of `key`, if there is one, older by `duration`, past the store: all its moments move
+    /// into the past, and it may be gone then. Only [`Programs`](crate::Programs) asks for it, so that nobody
+    /// has to wait; a fixture with a [`ManualClock`] does not come here.
+    ///
+    /// # Errors
+    /// It could not be done; the program fails.
+    fn age(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        duration: Duration,
+    ) -> impl Future<Output = Result<Aged, HarnessError>> + Send {
+        let _ = (namespace, key, duration);
+        std::future::ready(Ok(Aged::Impossible))
+    }
+
     /// Another connection to the records of `namespace`, as independent as it can be.
     ///
     /// # Errors
@@ -173,6 +189,16 @@ pub enum Written {
     /// It is there.
     Done,
     /// The server does not let such a thing be stored: a schema, for instance, forbids it.
+    Impossible,
+}
+
+/// What [`Harness::age`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "where a record cannot be made older, time has to be waited for"]
+pub enum Aged {
+    /// The record is older, or there was none.
+    Done,
+    /// This harness cannot do it, now or ever.
     Impossible,
 }
 

@@ -12,6 +12,7 @@ mod history;
 mod list;
 mod macros;
 mod model;
+mod programs;
 mod progress;
 mod proxy;
 mod report;
@@ -21,8 +22,10 @@ mod suite;
 
 pub use cases::{CASES, Case};
 pub use clause::{Clause, UnknownClause};
-pub use harness::{Fixture, Harness, HarnessError, Hook, RawRecord, Written, unique_namespace};
-
+pub use harness::{
+    Aged, Fixture, Harness, HarnessError, Hook, RawRecord, Written, unique_namespace,
+};
+pub use programs::{Counterexample, Programs};
 pub use proxy::{Fault, FaultProxy};
 pub use report::{CaseReport, Outcome, Report};
 #[doc(hidden)]

@@ -1,22 +1,27 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use http::{HeaderName, request::Parts};
+use http::{HeaderName, Method, StatusCode, request::Parts};
 use idempotency_core::{Disposition, Idempotency, Scope};
 
-use crate::Profile;
+use crate::{KeySource, Presence, Profile, RequestSettings};
 
 /// Names the principal of a request.
 pub(crate) type ScopeOf = Arc<dyn Fn(&Parts) -> Option<Scope> + Send + Sync>;
+
+/// Says which settings a request has of its own.
+pub(crate) type SettingsOf = Arc<dyn Fn(&Parts) -> RequestSettings + Send + Sync>;
 
 /// All settings of a layer.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) idempotency: Idempotency,
     pub(crate) scope_of: ScopeOf,
+    pub(crate) settings_of: Option<SettingsOf>,
     pub(crate) profile: Profile,
     pub(crate) fingerprint_headers: Vec<HeaderName>,
     pub(crate) max_request_bytes: usize,
     pub(crate) max_response_bytes: usize,
+    pub(crate) body_timeout: Duration,
     pub(crate) store_wait: Duration,
     pub(crate) buffer_wait: Duration,
 }
@@ -26,18 +31,56 @@ impl Config {
         Self {
             idempotency,
             scope_of,
+            settings_of: None,
             profile: Profile::default(),
             fingerprint_headers: Vec::new(),
             max_request_bytes: 1 << 20,
             max_response_bytes: 1 << 20,
+            body_timeout: Duration::from_secs(30),
             store_wait: Duration::from_secs(2),
             buffer_wait: Duration::from_millis(250),
         }
     }
 
+    /// Whether a request of this method can have a key at all.
+    pub(crate) fn is_for(&self, method: &Method) -> bool {
+        self.profile.methods.contains(method)
+    }
+
+    /// The settings of one request.
+    pub(crate) fn of_request(self: &Arc<Self>, head: &Parts) -> Arc<Self> {
+        let Some(settings_of) = &self.settings_of else {
+            return Arc::clone(self);
+        };
+        let settings = settings_of(head);
+        if settings == RequestSettings::new() {
+            return Arc::clone(self);
+        }
+        let mut config = Self::clone(self);
+        settings.apply(&mut config);
+        Arc::new(config)
+    }
+
+    /// Whether the request has a key, or may have one, or needs one.
+    pub(crate) fn concerns(&self, head: &Parts) -> bool {
+        match (self.profile.presence, &self.profile.key_source) {
+            (Presence::Off, _) => false,
+            (Presence::Optional, KeySource::Header(name)) => head.headers.contains_key(name),
+            (Presence::Required | Presence::Optional, _) => true,
+        }
+    }
+
+    pub(crate) fn change_executor(&mut self, change: impl FnOnce(Idempotency) -> Idempotency) {
+        self.idempotency = change(self.idempotency.clone());
+    }
+
     /// What becomes of a key whose request was answered with this status.
-    pub(crate) fn disposition(&self, status: http::StatusCode) -> Disposition {
-        self.profile
+    pub(crate) fn disposition(&self, status: StatusCode) -> Disposition {
+        let profile = &self.profile;
+        if profile.never_final.contains(&status) {
+            return Disposition::Failed;
+        }
+        profile
             .result_policy
             .unwrap_or_else(|| self.idempotency.result_policy())
             .of_status(status.as_u16(), self.idempotency.takeover())
@@ -52,6 +95,7 @@ impl fmt::Debug for Config {
             .field("fingerprint_headers", &self.fingerprint_headers)
             .field("max_request_bytes", &self.max_request_bytes)
             .field("max_response_bytes", &self.max_response_bytes)
+            .field("body_timeout", &self.body_timeout)
             .field("store_wait", &self.store_wait)
             .field("buffer_wait", &self.buffer_wait)
             .finish_non_exhaustive()

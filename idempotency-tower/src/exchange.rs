@@ -11,18 +11,21 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response, response::Parts};
 use http_body::Body;
-use idempotency_core::{Answer, Begun, ClaimGuard, Disposition, NotKeptReason, Recorded, Release};
+use idempotency_core::{
+    Answer, Begun, ClaimGuard, Disposition, NotKeptReason, Recorded, Release, Retention,
+};
 use tower_service::Service;
 use tracing::Instrument;
 
 use crate::{
     HttpBody,
-    admission::Admitted,
+    admission::{Arrived, Identity},
     capture::{Bounds, Captured, capture},
     config::Config,
     flight::Ticket,
     refusal::Refusal,
-    replay, stored_response,
+    replay,
+    stored_response::{self, ToStore},
 };
 
 /// A request under way.
@@ -44,7 +47,8 @@ type Settling = Pin<Box<dyn Future<Output = bool> + Send>>;
 /// Claims, runs the inner service, stores its answer and returns it.
 pub(crate) async fn run<S, B, R>(
     config: Arc<Config>,
-    admitted: Admitted,
+    arrived: Arrived,
+    identity: Identity,
     inner: S,
 ) -> Result<Response<HttpBody<R>>, S::Error>
 where
@@ -56,16 +60,16 @@ where
     R: Body<Data = Bytes> + Send,
     R::Error: Send,
 {
-    let begun = config.idempotency.begin(&admitted.key, admitted.fingerprint).await;
+    let Identity { key, fingerprint } = identity;
+    let begun = config.idempotency.begin(&key, fingerprint).await;
     let refused = match begun {
         Ok(Begun::Acquired(guard)) => {
-            let Admitted { head, body, trailers, ticket, .. } = admitted;
-            let request = Request::from_parts(*head, HttpBody::held(body, trailers));
+            let (request, ticket) = arrived.into_request();
             let exchange = Exchange { config, ticket };
             // replays need not carry this along
             return Box::pin(exchange.execute(guard, request, inner)).await;
         }
-        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &replayed) {
+        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &key, &replayed) {
             Ok(response) => return Ok(response),
             Err(refusal) => refusal,
         },
@@ -73,12 +77,26 @@ where
         Ok(Begun::Mismatch(_)) => Refusal::Mismatch,
         Ok(Begun::Unknown(_)) => Refusal::OutcomeUnknown,
         Err(error) => {
-            let key = admitted.key.digest();
+            let key = key.digest();
             tracing::error!(%key, %error, "idempotency: the request was not run");
             Refusal::of_error(&error)
         }
     };
     Ok(refused.into_response(&config.profile))
+}
+
+/// A request without a key goes through as it is.
+pub(crate) async fn pass<S, B, R>(
+    arrived: Arrived,
+    mut inner: S,
+) -> Result<Response<HttpBody<R>>, S::Error>
+where
+    S: Service<Request<HttpBody<B>>, Response = Response<R>>,
+    B: Body<Data = Bytes>,
+    R: Body<Data = Bytes>,
+{
+    let (request, _ticket) = arrived.into_request();
+    Ok(inner.call(request).await?.map(HttpBody::untouched))
 }
 
 impl Exchange {
@@ -123,7 +141,9 @@ impl Exchange {
         R::Error: Send,
     {
         let (head, body) = response.into_parts();
-        let disposition = self.config.disposition(head.status);
+        // what the handler says of its own answer goes before the policy
+        let said = head.extensions.get::<Disposition>().copied();
+        let disposition = said.unwrap_or_else(|| self.config.disposition(head.status));
         let body = if disposition == Disposition::Store {
             let bounds = Bounds {
                 max_bytes: self.config.max_response_bytes,
@@ -138,23 +158,29 @@ impl Exchange {
     }
 
     /// Stores the answer, then hands it over.
-    async fn answer<R>(self, guard: ClaimGuard, answered: Answered<R>) -> Response<HttpBody<R>>
+    async fn answer<R>(self, mut guard: ClaimGuard, answered: Answered<R>) -> Response<HttpBody<R>>
     where
         R: Body<Data = Bytes> + Send,
         R::Error: Send,
     {
         let Answered { mut head, body, disposition } = answered;
+        if let Some(&retention) = head.extensions.get::<Retention>() {
+            guard = guard.with_retention(retention);
+        }
+        let (config, retention) = (Arc::clone(&self.config), guard.retention());
+        let key = guard.attempt().key().clone();
         let settling = match disposition {
             Disposition::Store => complete(guard, self.record(&head, &body)),
             Disposition::Failed => release(guard, Release::Failed),
             Disposition::NotStarted => release(guard, Release::NotStarted),
             Disposition::Unknown => release(guard, Release::Unknown),
         };
-        let config = Arc::clone(&self.config);
-        if self.settle(settling).await {
-            let retention = config.idempotency.retention().get();
-            replay::mark_expiry(&config, &mut head.headers, retention);
+        if self.settle(settling).await
+            && let Some(retention) = retention
+        {
+            replay::mark_expiry(&config, &mut head.headers, retention.get());
         }
+        replay::mark_key(&config, &mut head.headers, &key);
         Response::from_parts(head, body.into_body())
     }
 
@@ -162,8 +188,9 @@ impl Exchange {
         let reason = match body {
             Captured::Whole { data, trailers } => {
                 let stored = &self.config.profile.stored_headers;
-                let trailers = trailers.as_ref();
-                match stored_response::encode(head, trailers, data, stored) {
+                let (status, headers) = (head.status, &head.headers);
+                let whole = ToStore { status, headers, trailers: trailers.as_ref(), body: data };
+                match stored_response::encode(whole, stored) {
                     Some(answer) => return answer,
                     None => NotKeptReason::TooLarge,
                 }

@@ -1,10 +1,15 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, request::Parts};
-use idempotency_core::{Idempotency, ResultPolicy, Retention, Scope};
+use idempotency_core::{
+    Idempotency, OnDuplicate, Recovery, ResultPolicy, Retention, Scope, Takeover,
+};
 use tower_layer::Layer;
 
-use crate::{IdempotencyService, Presence, Profile, StoredHeaders, config::Config, flight::Flight};
+use crate::{
+    IdempotencyService, Presence, Profile, RequestSettings, StoredHeaders, config::Config,
+    flight::Flight,
+};
 
 /// Runs the requests of the inner service once per idempotency key.
 ///
@@ -54,12 +59,47 @@ impl IdempotencyLayer {
         self.with(|config| config.profile.presence = Presence::Required)
     }
 
+    /// Lets requests without a key pass, where the profile requires one.
+    #[must_use]
+    pub fn optional(self) -> Self {
+        self.with(|config| config.profile.presence = Presence::Optional)
+    }
+
+    /// Settings of single requests, by kind of operation: `settings_of` says in what a request differs
+    /// from the settings of the layer. Called for each request of the profile's methods, so it should
+    /// be quick.
+    #[must_use]
+    pub fn per_request<F>(self, settings_of: F) -> Self
+    where
+        F: Fn(&Parts) -> RequestSettings + Send + Sync + 'static,
+    {
+        self.with(|config| config.settings_of = Some(Arc::new(settings_of)))
+    }
+
     /// How long answers are replayed. At least as long as the lease.
     #[must_use]
     pub fn retention(self, retention: Retention) -> Self {
-        self.with(|config| {
-            config.idempotency = config.idempotency.clone().with_retention(retention);
-        })
+        self.executor(|executor| executor.with_retention(retention))
+    }
+
+    /// What happens to a repetition while the first request runs. Default: it is refused.
+    #[must_use]
+    pub fn on_duplicate(self, on_duplicate: OnDuplicate) -> Self {
+        self.executor(|executor| executor.with_on_duplicate(on_duplicate))
+    }
+
+    /// Whether a request may run after an attempt whose outcome is unknown. Default: it may, and is told
+    /// its number.
+    #[must_use]
+    pub fn takeover(self, takeover: Takeover) -> Self {
+        self.executor(|executor| executor.with_takeover(takeover))
+    }
+
+    /// Refuses takeover and asks `recovery` what became of an attempt whose outcome is unknown; it
+    /// answers "it happened" with what [`stored_response`](crate::stored_response) makes.
+    #[must_use]
+    pub fn recovery(self, recovery: impl Recovery + 'static) -> Self {
+        self.executor(|executor| executor.with_recovery(recovery))
     }
 
     /// Which statuses are final.
@@ -87,6 +127,13 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn max_request_bytes(self, bytes: usize) -> Self {
         self.with(|config| config.max_request_bytes = bytes)
+    }
+
+    /// How long a request body may take to arrive; slower ones are answered with 408 before anything is
+    /// claimed. Default 30 s.
+    #[must_use]
+    pub fn body_timeout(self, timeout: Duration) -> Self {
+        self.with(|config| config.body_timeout = timeout)
     }
 
     /// The longest response body that is stored. A longer one reaches its caller in full, and a
@@ -128,6 +175,10 @@ impl IdempotencyLayer {
     /// has gone are carried out and stored too.
     pub async fn drain(&self) {
         self.flight.drain().await;
+    }
+
+    fn executor(self, change: impl FnOnce(Idempotency) -> Idempotency) -> Self {
+        self.with(|config| config.change_executor(change))
     }
 
     fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {

@@ -10,12 +10,14 @@ mod capture;
 mod config;
 mod detached;
 mod exchange;
+mod fingerprint;
 mod flight;
 mod key;
 mod layer;
 mod profile;
 mod refusal;
 mod replay;
+mod request_settings;
 mod service;
 mod stored_headers;
 mod stored_response;
@@ -23,8 +25,16 @@ mod stored_response;
 #[cfg(feature = "axum")]
 pub use attempt_extractor::{CurrentAttempt, NoAttempt};
 pub use body::HttpBody;
-pub use idempotency_core::{Attempt, Idempotency, Scope};
+pub use idempotency_core::{
+    Answer, Attempt, Disposition, Idempotency, OnDuplicate, ResultPolicy, Retention, Scope,
+    Takeover,
+};
+pub use key::{CustomKey, JsonPointer, JsonPointerError, KeySource};
 pub use layer::IdempotencyLayer;
-pub use profile::{KeyRule, Markers, Presence, Profile, Statuses};
+pub use profile::{
+    Codes, ComparedBody, Fact, KeyRule, KeyText, Markers, Presence, Profile, Statuses,
+};
+pub use request_settings::RequestSettings;
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
+pub use stored_response::stored_response;

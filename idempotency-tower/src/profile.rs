@@ -1,20 +1,26 @@
+mod parts;
+mod providers;
+mod webhooks;
+
 use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use idempotency_core::{ResultPolicy, Retention};
 
-use crate::StoredHeaders;
+pub use self::parts::{Codes, ComparedBody, KeyRule, KeyText, Markers, Presence, Statuses};
+use crate::{KeySource, StoredHeaders};
 
 /// The HTTP side of idempotency as one API defines it: where the key stands, what is asked of it,
 /// how refusals are answered.
 ///
-/// A profile is data: start from one and change its fields.
+/// A profile is data: start from one and change its fields. All of them side by side, with what each
+/// provider documents and what is our default, are in the repository under `docs/profiles.md`.
 ///
 /// ```
-/// use idempotency_tower::{Presence, Profile};
+/// use idempotency_tower::{KeySource, Presence, Profile};
 ///
 /// let mut profile = Profile::ietf();
-/// profile.key_header = http::HeaderName::from_static("x-idempotency-key");
+/// profile.key_source = KeySource::Header(http::HeaderName::from_static("x-idempotency-key"));
 /// profile.presence = Presence::Required;
 /// ```
 #[derive(Clone, Debug)]
@@ -22,90 +28,85 @@ use crate::StoredHeaders;
 pub struct Profile {
     /// What it is called.
     pub name: &'static str,
-    /// The header that carries the key.
-    pub key_header: HeaderName,
+    /// Where a request carries its key.
+    pub key_source: KeySource,
     /// Which keys are accepted.
     pub key_rule: KeyRule,
     /// Whether a request may come without a key.
     pub presence: Presence,
     /// The methods that keys are for; all others pass untouched, with a key or without.
     pub methods: Cow<'static, [Method]>,
+    /// What of the body makes another request.
+    pub compared_body: ComparedBody,
     /// How long an answer is replayed; none: as the executor says.
     pub retention: Option<Retention>,
     /// Which statuses are final; none: as the executor says.
     pub result_policy: Option<ResultPolicy>,
+    /// Statuses that are never final, whatever the policy says: a repetition runs at once.
+    pub never_final: Cow<'static, [StatusCode]>,
     /// Which response headers are stored and replayed.
     pub stored_headers: StoredHeaders,
     /// How refusals are answered.
     pub statuses: Statuses,
+    /// What refusals are called in the member `code` of their problem details.
+    pub codes: Codes,
     /// What answers say about themselves.
     pub markers: Markers,
+    facts: Facts,
 }
 
-/// Which keys a profile accepts. A key is printable ASCII in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a provider documents of its profile. All else is our default.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    documented: &'static [Fact],
+    source: &'static str,
+    notes: &'static [&'static str],
+}
+
+/// One thing that a provider may document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct KeyRule {
-    /// The longest key, in bytes; at most 255.
-    pub max_bytes: usize,
-}
-
-/// Whether a request may come without a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Presence {
-    /// Without a key it passes untouched, and a repetition runs again.
-    #[default]
-    Optional,
-    /// Without a key it is refused.
-    Required,
-}
-
-/// The statuses of refusals that APIs disagree about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Statuses {
-    /// No key where one is required.
-    pub key_missing: StatusCode,
-    /// A key that cannot be used.
-    pub key_invalid: StatusCode,
-    /// The key stands for another request.
-    pub mismatch: StatusCode,
-    /// The first request is still running.
-    pub in_progress: StatusCode,
-    /// An earlier attempt may have happened, and taking over is refused.
-    pub outcome_unknown: StatusCode,
-    /// The request is done, and its answer was not kept.
-    pub not_kept: StatusCode,
-}
-
-/// The headers by which answers tell about themselves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Markers {
-    /// On replayed answers.
-    pub replayed: Option<(HeaderName, HeaderValue)>,
-    /// When the key can be used for something else, as an HTTP date; on answers that are stored and
-    /// on replays.
-    pub expires: Option<HeaderName>,
+pub enum Fact {
+    /// [`Profile::key_source`].
+    KeySource,
+    /// [`Profile::key_rule`].
+    KeyRule,
+    /// [`Profile::presence`].
+    Presence,
+    /// [`Profile::methods`].
+    Methods,
+    /// [`Profile::compared_body`].
+    ComparedBody,
+    /// [`Profile::retention`].
+    Retention,
+    /// What is stored: [`Profile::result_policy`] and [`Profile::never_final`].
+    Stored,
+    /// The answer to a request without a key.
+    KeyMissing,
+    /// The answer to a key that stands for another request.
+    Mismatch,
+    /// The answer while the first request runs.
+    InProgress,
+    /// The answer when the store is down.
+    StoreUnavailable,
+    /// [`Profile::markers`].
+    Markers,
 }
 
 impl Profile {
-    /// draft-ietf-httpapi-idempotency-key-header-07: `Idempotency-Key`, 400 for a missing or unusable
-    /// key, 422 for a mismatch, 409 while the first request runs.
-    ///
-    /// Where the draft is silent: keys of at most 255 bytes on POST, PUT, PATCH and DELETE, optional;
-    /// the executor's retention and policy; 409 for an unknown outcome and 410 for an answer that was
-    /// not kept; the markers `Idempotent-Replayed: true` and `Idempotency-Expires`.
-    pub fn ietf() -> Self {
+    /// Our defaults, where nobody documents anything else.
+    fn defaults(name: &'static str, facts: Facts) -> Self {
         const KEYED: &[Method] = &[Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         Self {
-            name: "ietf",
-            key_header: HeaderName::from_static("idempotency-key"),
-            key_rule: KeyRule { max_bytes: 255 },
+            name,
+            key_source: KeySource::Header(HeaderName::from_static("idempotency-key")),
+            key_rule: KeyRule { max_bytes: 255, text: KeyText::Printable },
             presence: Presence::Optional,
             methods: Cow::Borrowed(KEYED),
+            compared_body: ComparedBody::Bytes,
             retention: None,
             result_policy: None,
+            never_final: Cow::Borrowed(&[]),
             stored_headers: StoredHeaders::default(),
             statuses: Statuses {
                 key_missing: StatusCode::BAD_REQUEST,
@@ -115,14 +116,34 @@ impl Profile {
                 outcome_unknown: StatusCode::CONFLICT,
                 not_kept: StatusCode::GONE,
             },
+            codes: Codes::default(),
             markers: Markers {
                 replayed: Some((
                     HeaderName::from_static("idempotent-replayed"),
                     HeaderValue::from_static("true"),
                 )),
                 expires: Some(HeaderName::from_static("idempotency-expires")),
+                key: None,
+                original: None,
+                transient: None,
             },
+            facts,
         }
+    }
+
+    /// Whether the provider documents this of the profile as it came; all else is our default.
+    pub fn documents(&self, fact: Fact) -> bool {
+        self.facts.documented.contains(&fact)
+    }
+
+    /// Where the provider documents it.
+    pub const fn source(&self) -> &'static str {
+        self.facts.source
+    }
+
+    /// What the profile leaves out or adds, compared with the provider.
+    pub const fn notes(&self) -> &'static [&'static str] {
+        self.facts.notes
     }
 }
 

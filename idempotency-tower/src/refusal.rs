@@ -5,8 +5,9 @@ use http::{HeaderValue, Response, StatusCode, Uri, header};
 use http_body::Body;
 use idempotency_core::{Error, ErrorKind, NotKeptReason, Running};
 use problem_details::ProblemDetails;
+use serde::Serialize;
 
-use crate::{HttpBody, Profile, key::KeyFault};
+use crate::{HttpBody, KeySource, Profile, key::KeyFault};
 
 /// Why a request is not answered by the handler, nor with its stored answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub(crate) enum Refusal {
     KeyMissing,
     KeyInvalid(KeyFault),
     BodyTooLarge { max: usize },
+    BodyTooSlow { limit: Duration },
     BodyUnreadable,
     InProgress(Running),
     Mismatch,
@@ -38,6 +40,14 @@ struct Row {
     title: &'static str,
     status: StatusCode,
     retry_after: Option<Duration>,
+    code: Option<Cow<'static, str>>,
+}
+
+/// What providers add to problem details.
+#[derive(Serialize)]
+struct Extensions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
 }
 
 impl Refusal {
@@ -65,20 +75,24 @@ impl Refusal {
         headers.insert(header::CONTENT_TYPE, json);
         if let Some(after) = row.retry_after {
             headers.insert(header::RETRY_AFTER, whole_seconds(after).into());
+            if let Some((name, value)) = &profile.markers.transient {
+                headers.insert(name, value.clone());
+            }
         }
         response
     }
 
     fn row(self, profile: &Profile) -> Row {
-        let statuses = &profile.statuses;
-        let row = |name, title, status| Row { name, title, status, retry_after: None };
+        let (statuses, codes) = (&profile.statuses, &profile.codes);
+        let row = |name, title, status| Row { name, title, status, retry_after: None, code: None };
         match self {
             Self::NoPrincipal => {
                 row("no-principal", "The caller is not known", StatusCode::UNAUTHORIZED)
             }
-            Self::KeyMissing => {
-                row("key-missing", "An idempotency key is required", statuses.key_missing)
-            }
+            Self::KeyMissing => Row {
+                code: codes.key_missing.clone(),
+                ..row("key-missing", "An idempotency key is required", statuses.key_missing)
+            },
             Self::KeyInvalid(_) => {
                 row("key-invalid", "The idempotency key cannot be used", statuses.key_invalid)
             }
@@ -87,6 +101,9 @@ impl Refusal {
                 "The request body is too large",
                 StatusCode::PAYLOAD_TOO_LARGE,
             ),
+            Self::BodyTooSlow { .. } => {
+                row("body-too-slow", "The request body took too long", StatusCode::REQUEST_TIMEOUT)
+            }
             Self::BodyUnreadable => row(
                 "body-unreadable",
                 "The request body could not be read",
@@ -94,13 +111,17 @@ impl Refusal {
             ),
             Self::InProgress(running) => Row {
                 retry_after: Some(running.retry_after()),
+                code: codes.in_progress.clone(),
                 ..row("in-progress", "The request is still being processed", statuses.in_progress)
             },
-            Self::Mismatch => row(
-                "key-reused",
-                "The idempotency key belongs to another request",
-                statuses.mismatch,
-            ),
+            Self::Mismatch => Row {
+                code: codes.mismatch.clone(),
+                ..row(
+                    "key-reused",
+                    "The idempotency key belongs to another request",
+                    statuses.mismatch,
+                )
+            },
             Self::OutcomeUnknown => row(
                 "outcome-unknown",
                 "The outcome of the request is not known",
@@ -116,29 +137,31 @@ impl Refusal {
                 "The record of the request cannot be read",
                 StatusCode::INTERNAL_SERVER_ERROR,
             ),
-            Self::StoreUnavailable => {
-                unavailable("store-unavailable", "The request cannot be protected at the moment")
-            }
+            Self::StoreUnavailable => Row {
+                code: codes.store_unavailable.clone(),
+                ..unavailable("store-unavailable", "The request cannot be protected at the moment")
+            },
             Self::Overloaded => unavailable("overloaded", "Too many requests at the moment"),
             Self::ShuttingDown => unavailable("shutting-down", "The server is going away"),
         }
     }
 
     fn detail(self, profile: &Profile) -> Cow<'static, str> {
-        let header = profile.key_header.as_str();
         match self {
             Self::NoPrincipal => {
                 "Keys belong to an account, and this request names none. Authenticate, then \
                  repeat it under the same key."
                     .into()
             }
-            Self::KeyMissing => format!(
-                "Repeat the request with a `{header}` header that is new for each operation."
-            )
-            .into(),
-            Self::KeyInvalid(fault) => fault.detail(header),
+            Self::KeyMissing => missing(&profile.key_source),
+            Self::KeyInvalid(fault) => fault.detail(&profile.key_source.place()),
             Self::BodyTooLarge { max } => format!(
                 "With an idempotency key the body may have at most {max} bytes. Nothing was done."
+            )
+            .into(),
+            Self::BodyTooSlow { limit } => format!(
+                "With an idempotency key the body has to arrive within {}. Nothing was done.",
+                seconds(limit)
             )
             .into(),
             Self::BodyUnreadable => "It broke off before its end. Nothing was done.".into(),
@@ -172,6 +195,22 @@ impl Refusal {
     }
 }
 
+fn missing(source: &KeySource) -> Cow<'static, str> {
+    match source {
+        KeySource::Header(name) => {
+            format!("Repeat the request with a `{name}` header that is new for each operation.")
+        }
+        source => {
+            format!("Repeat the request with {} that is new for each operation.", source.place())
+        }
+    }
+    .into()
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
 fn not_kept(reason: NotKeptReason) -> &'static str {
     match reason {
         NotKeptReason::TooLarge => {
@@ -194,12 +233,16 @@ fn not_kept(reason: NotKeptReason) -> &'static str {
 }
 
 const fn unavailable(name: &'static str, title: &'static str) -> Row {
-    Row { name, title, status: StatusCode::SERVICE_UNAVAILABLE, retry_after: Some(SOON) }
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Row { name, title, status, retry_after: Some(SOON), code: None }
 }
 
 fn problem(row: &Row, detail: Cow<'static, str>) -> Bytes {
-    let mut problem =
-        ProblemDetails::new().with_status(row.status).with_title(row.title).with_detail(detail);
+    let mut problem = ProblemDetails::new()
+        .with_status(row.status)
+        .with_title(row.title)
+        .with_detail(detail)
+        .with_extensions(Extensions { code: row.code.as_deref() });
     if let Ok(uri) = Uri::try_from([TYPES, row.name, ".md"].concat()) {
         problem = problem.with_type(uri);
     }
@@ -209,33 +252,6 @@ fn problem(row: &Row, detail: Cow<'static, str>) -> Bytes {
 /// Rounded up: a client that waits as long as it was told has waited long enough.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
-}
-
-impl KeyFault {
-    fn detail(self, header: &str) -> Cow<'static, str> {
-        match self {
-            Self::Repeated => format!("`{header}` was sent more than once; send it once."),
-            Self::Empty => format!("`{header}` is empty or blank."),
-            Self::TooLong { bytes, max } => {
-                format!("The key in `{header}` has {bytes} bytes; at most {max} are accepted.")
-            }
-            Self::NotPrintable { at } => {
-                format!("`{header}` has a byte outside printable ASCII at position {at}.")
-            }
-            Self::NotAString => format!(
-                "`{header}` begins with a quotation mark and is not one structured-field string \
-                 (RFC 9651)."
-            ),
-            Self::Parameters => {
-                format!("`{header}` has parameters after the key; send the key alone.")
-            }
-            Self::Ambiguous { character } => format!(
-                "`{header}` contains `{character}`, which a bare key cannot: put the key in \
-                 quotation marks."
-            ),
-        }
-        .into()
-    }
 }
 
 #[cfg(test)]

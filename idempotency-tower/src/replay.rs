@@ -5,32 +5,71 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
-use idempotency_core::{AnswerBody, Replayed};
+use idempotency_core::{AnswerBody, IdempotencyKey, NotKeptReason, Replayed};
 
 use crate::{HttpBody, config::Config, refusal::Refusal, stored_response};
 
 /// The stored response, with its markers.
 pub(crate) fn response<R>(
     config: &Config,
+    key: &IdempotencyKey,
     replayed: &Replayed,
 ) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
-    let stored = match replayed.answer.body() {
-        AnswerBody::Bytes(bytes) => bytes,
-        AnswerBody::NotKept(reason) => return Err(Refusal::NotKept(reason)),
+    let mut response = match replayed.answer.body() {
+        AnswerBody::Bytes(bytes) => stored(bytes)?,
+        AnswerBody::NotKept(reason) => acknowledged(config, reason)?,
         AnswerBody::Value => return Err(Refusal::RecordUnreadable),
     };
-    let stored = stored_response::decode(stored).map_err(|_| Refusal::RecordUnreadable)?;
+    let headers = response.headers_mut();
+    let markers = &config.profile.markers;
+    if let Some((name, value)) = &markers.replayed {
+        headers.insert(name, value.clone());
+    }
+    if let Some((then, now)) = &markers.original
+        && let Some(value) = headers.remove(then)
+    {
+        headers.insert(now, value);
+    }
+    mark_expiry(config, headers, replayed.retention_remaining);
+    mark_key(config, headers, key);
+    Ok(response)
+}
+
+fn stored<R>(bytes: Bytes) -> Result<Response<HttpBody<R>>, Refusal>
+where
+    R: Body<Data = Bytes>,
+{
+    let stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
     let mut response = Response::new(HttpBody::held(stored.body, stored.trailers));
     *response.status_mut() = stored.status;
     *response.headers_mut() = stored.headers;
-    if let Some((name, value)) = &config.profile.markers.replayed {
-        response.headers_mut().insert(name, value.clone());
-    }
-    mark_expiry(config, response.headers_mut(), replayed.retention_remaining);
     Ok(response)
+}
+
+/// Where it is enough to know that the request is done.
+fn acknowledged<R>(config: &Config, reason: NotKeptReason) -> Result<Response<HttpBody<R>>, Refusal>
+where
+    R: Body<Data = Bytes>,
+{
+    let status = config.profile.statuses.not_kept;
+    if !status.is_success() {
+        return Err(Refusal::NotKept(reason));
+    }
+    let mut response = Response::new(HttpBody::held(Bytes::new(), None));
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+/// Says under which key this was done.
+pub(crate) fn mark_key(config: &Config, headers: &mut HeaderMap, key: &IdempotencyKey) {
+    if let Some(name) = &config.profile.markers.key
+        && let Ok(value) = HeaderValue::try_from(key.key())
+    {
+        headers.insert(name, value);
+    }
 }
 
 /// Says when the key can be used for something else, rounded down to a second.

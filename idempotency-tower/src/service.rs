@@ -14,7 +14,11 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::{
-    HttpBody, Presence, admission::admit, config::Config, detached::Detached, exchange,
+    HttpBody,
+    admission::{Admitted, admit},
+    config::Config,
+    detached::Detached,
+    exchange,
     flight::Flight,
 };
 
@@ -35,14 +39,10 @@ impl<S> IdempotencyService<S> {
         Self { inner, config, flight }
     }
 
-    /// Whether the request goes through the store. Inside another idempotency layer it has done so
+    /// Whether the request may go through the store. Inside another idempotency layer it has done so
     /// already, and would meet its own claim.
-    fn concerns<B>(&self, request: &Request<B>) -> bool {
-        let profile = &self.config.profile;
-        profile.methods.contains(request.method())
-            && (profile.presence == Presence::Required
-                || request.headers().contains_key(&profile.key_header))
-            && request.extensions().get::<Attempt>().is_none()
+    fn may_concern<B>(&self, request: &Request<B>) -> bool {
+        self.config.is_for(request.method()) && request.extensions().get::<Attempt>().is_none()
     }
 }
 
@@ -65,23 +65,29 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if !self.concerns(&request) {
+        if !self.may_concern(&request) {
             let future = self.inner.call(request.map(HttpBody::untouched));
             return ResponseFuture::passed(future);
+        }
+        let (head, body) = request.into_parts();
+        let config = self.config.of_request(&head);
+        if !config.concerns(&head) {
+            let request = Request::from_parts(head, HttpBody::untouched(body));
+            return ResponseFuture::passed(self.inner.call(request));
         }
         // the one that was polled ready is called, a clone stays for the next request
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let (config, flight) = (Arc::clone(&self.config), Arc::clone(&self.flight));
-        let (head, body) = request.into_parts();
+        let flight = Arc::clone(&self.flight);
         let head = Box::new(head);
         ResponseFuture::keyed(Detached::new(|no_return| async move {
             match admit(&config, &flight, head, body).await {
                 Err(refusal) => Ok(refusal.into_response(&config.profile)),
-                Ok(admitted) => {
+                Ok(Admitted { arrived, identity: Some(identity) }) => {
                     no_return.pass();
-                    exchange::run(config, admitted, inner).await
+                    exchange::run(config, arrived, identity, inner).await
                 }
+                Ok(Admitted { arrived, identity: None }) => exchange::pass(arrived, inner).await,
             }
         }))
     }

@@ -1,5 +1,5 @@
 use bytes::{Buf, BufMut, Bytes};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use idempotency_core::Answer;
 
 use crate::StoredHeaders;
@@ -28,16 +28,20 @@ const FORMAT: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
+/// A response as it is to be stored.
+#[derive(Clone, Copy)]
+pub(crate) struct ToStore<'a> {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) trailers: Option<&'a HeaderMap>,
+    pub(crate) body: &'a [u8],
+}
+
 /// Writes a response; `None` when it has more or longer header lines than any server takes.
-pub(crate) fn encode(
-    response: &Parts,
-    trailers: Option<&HeaderMap>,
-    body: &[u8],
-    stored: &StoredHeaders,
-) -> Option<Answer> {
+pub(crate) fn encode(response: ToStore<'_>, stored: &StoredHeaders) -> Option<Answer> {
     let mut lines = Vec::with_capacity(256);
-    let header_lines = write_lines(&mut lines, stored, &response.headers)?;
-    let trailer_lines = match trailers {
+    let header_lines = write_lines(&mut lines, stored, response.headers)?;
+    let trailer_lines = match response.trailers {
         Some(trailers) => write_lines(&mut lines, stored, trailers)?,
         None => 0,
     };
@@ -46,7 +50,32 @@ pub(crate) fn encode(
     head.put_u16(response.status.as_u16());
     head.put_u16(header_lines);
     head.put_u16(trailer_lines);
-    Some(Answer::joined(&[&head, &lines, body]))
+    Some(Answer::joined(&[&head, &lines, response.body]))
+}
+
+/// A response as the layer stores it: for a recovery hook, or an operator, that knows what the answer
+/// to a request was. None when it has more or longer header lines than any server takes.
+///
+/// ```
+/// use idempotency_core::Verdict;
+/// use idempotency_tower::stored_response;
+///
+/// let charge = http::Response::builder()
+///     .status(201)
+///     .header("content-type", "application/json")
+///     .body(r#"{"id":"ch_1"}"#)?;
+/// let verdict = stored_response(&charge).map_or(Verdict::Unknown, Verdict::Happened);
+/// # let _ = verdict;
+/// # Ok::<(), http::Error>(())
+/// ```
+pub fn stored_response(response: &http::Response<impl AsRef<[u8]>>) -> Option<Answer> {
+    let response = ToStore {
+        status: response.status(),
+        headers: response.headers(),
+        trailers: None,
+        body: response.body().as_ref(),
+    };
+    encode(response, &StoredHeaders::default())
 }
 
 fn write_lines(out: &mut Vec<u8>, stored: &StoredHeaders, headers: &HeaderMap) -> Option<u16> {

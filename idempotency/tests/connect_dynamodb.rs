@@ -57,7 +57,8 @@ async fn a_refused_url_names_the_part_and_what_is_allowed() {
 #[cfg(not(feature = "aws-config"))]
 #[tokio::test]
 async fn without_an_endpoint_the_error_names_the_feature() {
-    for url in ["dynamodb://table?region=eu-west-1", "dynamodb://table?endpoint=https://localhost"] {
+    for url in ["dynamodb://table?region=eu-west-1", "dynamodb://table?endpoint=https://localhost"]
+    {
         let idempotency::ConnectError::Store(error) = connect(url).await.unwrap_err() else {
             panic!("{url}");
         };

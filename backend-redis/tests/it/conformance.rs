@@ -1,9 +1,9 @@
 //! The whole suite, on one server and on a Cluster.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use idempotency_conformance::{
-    Fixture, Harness, HarnessError, RawRecord, Written, unique_namespace,
+    Aged, Fixture, Harness, HarnessError, RawRecord, Written, unique_namespace,
 };
 use idempotency_core::{Connected, IdempotencyKey, Namespace, Sharing, StoreProfile, Survives};
 use idempotency_redis::{
@@ -50,6 +50,21 @@ async fn write(
     Ok(Written::Done)
 }
 
+/// Takes `duration` off the expiry of a key, which is the clock of its record.
+async fn age(
+    connection: &mut impl AsyncCommands,
+    place: &str,
+    duration: Duration,
+) -> Result<Aged, HarnessError> {
+    let left: i64 = connection.pttl(place).await?;
+    // without an expiry, or without a record
+    if left >= 0 {
+        let _: bool =
+            connection.pexpire(place, left - i64::try_from(duration.as_millis())?).await?;
+    }
+    Ok(Aged::Done)
+}
+
 pub(crate) struct Single(pub(crate) &'static RedisServer);
 
 impl Harness for Single {
@@ -63,6 +78,16 @@ impl Harness for Single {
 
     fn profile(&self) -> StoreProfile {
         profile()
+    }
+
+    async fn age(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        duration: Duration,
+    ) -> Result<Aged, HarnessError> {
+        let mut connection = crate::support::raw(self.0).await;
+        age(&mut connection, namespace.storage_key(key).as_str(), duration).await
     }
 
     async fn connect_again(
@@ -91,7 +116,7 @@ impl Harness for Single {
         address: SocketAddr,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
-        let second = std::time::Duration::from_secs(1);
+        let second = Duration::from_secs(1);
         let store = RedisStore::builder()
             .namespace(namespace.clone())
             .timeout(second)

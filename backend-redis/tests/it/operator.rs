@@ -253,7 +253,7 @@ async fn every_server_of_the_matrix_keeps_the_contract() {
         // the second is recognised by the script, where there is one
         first.acquire(&store).await;
         first.acquire(&store).await;
-        crate::model::programs_on(server);
+        crate::model::programs_on(server, 100);
         if is_full() {
             is_green(Suite::new(Single(server))).await;
             let cluster = RedisCluster::start_of(*program).unwrap();

@@ -61,10 +61,6 @@ pub(crate) fn lease(millis: u64) -> Lease {
     Lease::new(Duration::from_millis(millis)).unwrap()
 }
 
-pub(crate) fn retention(millis: u64) -> Retention {
-    Retention::new(Duration::from_millis(millis)).unwrap()
-}
-
 /// Evaluates the expression until it has an answer; a minute is too long. A macro, because a task that
 /// calls an async closure is not known to be `Send`.
 macro_rules! soon {

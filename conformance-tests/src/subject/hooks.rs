@@ -1,13 +1,13 @@
 //! What only some stores and harnesses have.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use idempotency_core::{IdempotencyKey, IdempotencyStore, Sweep, Watch};
+use idempotency_core::{IdempotencyKey, IdempotencyStore, StoreAdmin, Sweep, Watch};
 
 use super::Subject;
 use crate::{
     failure::{Halt, Verdict},
-    harness::{Hook, RawRecord, Written},
+    harness::{Aged, Hook, RawRecord, Written},
 };
 
 impl Subject {
@@ -40,6 +40,17 @@ impl Subject {
         }
     }
 
+    /// Makes a record older, where the harness can.
+    pub(crate) async fn age(&self, key: &IdempotencyKey, duration: Duration) -> Verdict<Aged> {
+        let aged = self.harness.age(&self.namespace, key, duration).await;
+        aged.map_err(|error| Halt::harness("an older record", &error))
+    }
+
+    /// Whether the test moves the store's clock.
+    pub(crate) const fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
     /// The server's address.
     pub(crate) fn server(&self) -> Verdict<SocketAddr> {
         self.harness.server().ok_or_else(|| self.needs(Hook::Server))
@@ -49,6 +60,10 @@ impl Subject {
         let connected = self.harness.connect_through(address, &self.namespace).await;
         let connected = connected.map_err(|e| Halt::harness("a proxied connection", &e))?;
         connected.map(|connected| connected.store()).ok_or_else(|| self.needs(Hook::Server))
+    }
+
+    pub(crate) fn admin(&self) -> Option<Arc<dyn StoreAdmin>> {
+        self.connected.admin()
     }
 
     pub(crate) fn sweep(&self) -> Verdict<Arc<dyn Sweep>> {

@@ -9,4 +9,6 @@ mod net;
 #[cfg(test)]
 mod plain_map;
 #[cfg(test)]
+mod programs;
+#[cfg(test)]
 mod suite;

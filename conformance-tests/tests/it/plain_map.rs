@@ -11,7 +11,7 @@ use idempotency_core::{
 };
 
 #[derive(Debug)]
-struct PlainMap {
+pub(crate) struct PlainMap {
     records: Mutex<HashMap<String, (u64, Bytes)>>,
     clock: ManualClock,
     profile: StoreProfile,
@@ -50,14 +50,14 @@ impl RecordStore for PlainMap {
     }
 }
 
-fn profile() -> StoreProfile {
+pub(crate) fn profile() -> StoreProfile {
     let mut profile = StoreProfile::new("plain map");
     profile.remembers_not_started = true;
     profile
 }
 
-struct PlainMapHarness {
-    profile: StoreProfile,
+pub(crate) struct PlainMapHarness {
+    pub(crate) profile: StoreProfile,
 }
 
 impl Harness for PlainMapHarness {

@@ -22,7 +22,7 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
-    problem,
+    problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
 
@@ -39,22 +39,27 @@ pub(crate) async fn layer(arguments: &Arguments) -> anyhow::Result<IdempotencyLa
         .max_response_bytes(arguments.max_response_bytes))
 }
 
-/// From the inside out: the routes that move money, the idempotency layer, authentication; around all
-/// of it a net for panics, which the idempotency layer hands on.
-pub(crate) fn router(sandbox: Sandbox, layer: &IdempotencyLayer, arguments: &Arguments) -> Router {
+/// From the inside out: the routes that move money, the idempotency layer, the rate limit,
+/// authentication; around all of it a net for panics, which the idempotency layer hands on.
+pub(crate) fn router(
+    sandbox: Sandbox,
+    layer: &IdempotencyLayer,
+    arguments: &Arguments,
+) -> anyhow::Result<Router> {
+    let limited = rate_limit::by_account(arguments.rate_limit).context("--rate-limit")?;
     let payments = Router::new()
         .route("/v1/charges", post(create_charge))
         .route("/v1/refunds", post(create_refund))
         .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
         .route_layer(layer.clone())
-        .route("/v1/charges", get(list_charges))
-        .route_layer(middleware::from_fn(account::authenticate));
-    Router::new()
+        .route("/v1/charges", get(list_charges));
+    let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
+    Ok(Router::new()
         .merge(payments)
         .route("/ledger", get(show_ledger))
         .route("/healthz", get(|| async { "ok" }))
         .layer(CatchPanicLayer::custom(after_panic))
-        .with_state(sandbox)
+        .with_state(sandbox))
 }
 
 type Body = Result<Json<Order>, JsonRejection>;

@@ -3,33 +3,39 @@ use std::{net::SocketAddr, time::Duration};
 use clap::Parser;
 use idempotency::{Lease, Retention};
 
+use crate::RateLimit;
+
 /// A payments API on loopback: each charge happens once, whatever clients repeat.
 #[derive(Clone, Debug, Parser)]
 #[command(version)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Where the keys are kept
     #[arg(long, value_name = "URL", default_value = "memory:")]
-    pub(crate) store: String,
+    pub store: String,
 
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
 
     /// How long a claim holds without renewal
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = lease)]
-    pub(crate) lease: Lease,
+    pub lease: Lease,
 
     /// How long an answer is replayed
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = retention)]
-    pub(crate) retention: Retention,
+    pub retention: Retention,
 
     /// The longest answer that is kept
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
-    pub(crate) max_response_bytes: usize,
+    pub max_response_bytes: usize,
 
     /// The longest request body
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
-    pub(crate) max_request_bytes: usize,
+    pub max_request_bytes: usize,
+
+    /// How many requests an account may make at once, and the time in which they come back
+    #[arg(long, value_name = "REQUESTS/TIME", default_value = "100/1s")]
+    pub rate_limit: RateLimit,
 }
 
 impl Arguments {

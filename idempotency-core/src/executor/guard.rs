@@ -18,6 +18,7 @@ use crate::{
         CompleteRequest, ErrorKind, FinishOutcome, Operation, Release, ReleaseOutcome,
         ReleaseRequest, StoreError,
     },
+    time::Retention,
 };
 
 /// The right to execute, kept alive by a heartbeat until it is completed or released.
@@ -71,6 +72,21 @@ impl ClaimGuard {
     /// What the work needs to know.
     pub const fn attempt(&self) -> &Attempt {
         &self.attempt
+    }
+
+    /// Keeps the answer for another time than the executor's: of an answer that says itself how long it
+    /// is good for. Or for the lease where that is longer: a retry may come as late as it ends.
+    pub fn with_retention(mut self, retention: Retention) -> Self {
+        if let Some(claim) = &mut self.claim {
+            let settings = Arc::make_mut(&mut claim.settings);
+            settings.retention = retention.max(Retention::from(settings.lease));
+        }
+        self
+    }
+
+    /// How long the answer will be kept; none without protection.
+    pub fn retention(&self) -> Option<Retention> {
+        self.claim.as_ref().map(|claim| claim.settings.retention)
     }
 
     /// Stores the answer. Tries until the lease ends, and once in any case.

@@ -140,6 +140,28 @@ impl Idempotency {
         self
     }
 
+    /// The same executor, which does this while another attempt is running.
+    #[must_use]
+    pub fn with_on_duplicate(mut self, on_duplicate: OnDuplicate) -> Self {
+        Arc::make_mut(&mut self.settings).on_duplicate = on_duplicate;
+        self
+    }
+
+    /// The same executor, which may or may not execute after an attempt whose outcome is unknown. Where
+    /// it may not, the recovery hook is asked, if there is one.
+    #[must_use]
+    pub fn with_takeover(mut self, takeover: Takeover) -> Self {
+        Arc::make_mut(&mut self.settings).takeover = takeover;
+        self
+    }
+
+    /// The same executor, which refuses takeover and asks `recovery` what became of an attempt.
+    #[must_use]
+    pub fn with_recovery(mut self, recovery: impl Recovery + 'static) -> Self {
+        Arc::make_mut(&mut self.settings).recovery = Some(Arc::new(recovery));
+        self.with_takeover(Takeover::Refuse)
+    }
+
     /// How long an answer is replayed.
     pub fn retention(&self) -> Retention {
         self.settings.retention

@@ -7,7 +7,7 @@ use super::*;
 
 type TestBody = Full<Bytes>;
 
-fn all() -> [Refusal; 19] {
+fn all() -> [Refusal; 23] {
     let running = Running {
         attempt: AttemptNumber::FIRST,
         running_for: Duration::from_millis(2_100),
@@ -24,7 +24,11 @@ fn all() -> [Refusal; 19] {
         Refusal::KeyInvalid(KeyFault::NotAString),
         Refusal::KeyInvalid(KeyFault::Parameters),
         Refusal::KeyInvalid(KeyFault::Ambiguous { character: ',' }),
+        Refusal::KeyInvalid(KeyFault::NotUuid),
+        Refusal::KeyInvalid(KeyFault::NotText),
+        Refusal::KeyInvalid(KeyFault::BodyNotJson),
         Refusal::BodyTooLarge { max: 1024 },
+        Refusal::BodyTooSlow { limit: Duration::from_secs(30) },
         Refusal::BodyUnreadable,
         Refusal::InProgress(running),
         Refusal::Mismatch,

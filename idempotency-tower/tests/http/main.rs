@@ -20,3 +20,4 @@ mod request_bodies;
 mod store_trouble;
 mod streams;
 mod support;
+mod webhooks;

@@ -8,7 +8,7 @@ use axum::{
 use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use idempotency_core::SystemClock;
-use idempotency_tower::{Profile, StoredHeaders};
+use idempotency_tower::{KeySource, Profile, StoredHeaders};
 
 use crate::{
     demo::{Runs, layer},
@@ -227,7 +227,7 @@ async fn only_the_methods_of_the_profile_are_concerned() {
 async fn another_profile_is_other_values() {
     let runs = Runs::default();
     let mut profile = Profile::ietf();
-    profile.key_header = http::HeaderName::from_static("x-key");
+    profile.key_source = KeySource::Header(http::HeaderName::from_static("x-key"));
     profile.key_rule.max_bytes = 8;
     profile.statuses.mismatch = StatusCode::BAD_REQUEST;
     profile.statuses.key_missing = StatusCode::PRECONDITION_REQUIRED;

@@ -1,12 +1,4 @@
-//! The program as a user runs it: a child process, and clients on loopback.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "in tests a failure is a panic"
-)]
-
-mod service;
+//! The API as the README describes it.
 
 use std::time::Duration;
 
@@ -154,6 +146,7 @@ async fn wrong_options_are_refused_with_what_is_right() {
         (["--retention", "1s"], "--retention"),
         (["--store", "mysql://x"], "memory:"),
         (["--listen", "127.0.0.1:1x"], "--listen"),
+        (["--rate-limit", "100"], "100/1s"),
     ] {
         let output = Service::refused(&options).await;
         assert!(output.contains(told), "{options:?}: {output}");

@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+
+mod account;
+mod app;
+mod arguments;
+mod charge;
+mod ledger;
+mod problem;
+mod rate_limit;
+mod sandbox;
+mod service;
+mod source;
+
+pub use arguments::Arguments;
+pub use rate_limit::RateLimit;
+pub use service::Service;

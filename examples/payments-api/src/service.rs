@@ -1,0 +1,69 @@
+use std::{future::Future, net::SocketAddr};
+
+use anyhow::{Context, Result};
+use axum::Router;
+use idempotency::tower::IdempotencyLayer;
+use tokio::net::TcpListener;
+
+use crate::{app, arguments::Arguments, sandbox::Sandbox};
+
+/// The payments API on its address, before it answers.
+#[derive(Debug)]
+pub struct Service {
+    listener: TcpListener,
+    address: SocketAddr,
+    greeting: String,
+    router: Router,
+    layer: IdempotencyLayer,
+    sandbox: Sandbox,
+}
+
+impl Service {
+    /// Connects to the store and takes the address.
+    ///
+    /// # Errors
+    /// The store or the address cannot be had. Nothing was done.
+    pub async fn bind(arguments: &Arguments) -> Result<Self> {
+        let layer = app::layer(arguments).await?;
+        let sandbox = Sandbox::default();
+        let router = app::router(sandbox.clone(), &layer, arguments)?;
+        let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
+            format!("cannot listen on {}: choose another --listen", arguments.listen)
+        })?;
+        let address = listener.local_addr()?;
+        let greeting = arguments.greeting(address);
+        Ok(Self { listener, address, greeting, router, layer, sandbox })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What a user needs to know, with something to paste.
+    pub fn greeting(&self) -> &str {
+        &self.greeting
+    }
+
+    /// Answers until `asked` ends, then finishes what it has begun; how many effects are in the ledger.
+    ///
+    /// Clients that never finish what they send, or what they read, are waited for until `insisted`
+    /// ends.
+    ///
+    /// # Errors
+    /// The server broke. What had begun may not be finished.
+    pub async fn serve<A, I>(self, asked: A, insisted: I) -> Result<usize>
+    where
+        A: Future<Output = ()> + Send + 'static,
+        I: Future<Output = ()> + Send,
+    {
+        let server = axum::serve(self.listener, self.router).with_graceful_shutdown(asked);
+        tokio::select! {
+            ended = server => ended?,
+            () = insisted => {}
+        }
+        // charges whose client has gone are finished and stored too
+        self.layer.drain().await;
+        Ok(self.sandbox.ledger.effects().len())
+    }
+}

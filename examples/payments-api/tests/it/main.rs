@@ -1,0 +1,11 @@
+//! The program as a user runs it: a child process, and clients on loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "in tests a failure is a panic"
+)]
+
+mod payments;
+mod rate_limit;
+mod service;
