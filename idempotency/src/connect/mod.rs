@@ -1,5 +1,7 @@
 //! Stores by URL. Each backend is one module and one arm.
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod error;
 #[cfg(feature = "memory")]
 mod memory;
@@ -8,7 +10,7 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg_attr(
-    not(all(feature = "memory", feature = "postgres", feature = "redis")),
+    not(all(feature = "dynamodb", feature = "memory", feature = "postgres", feature = "redis")),
     allow(dead_code, reason = "what a URL holds is only read for a store that is built in")
 )]
 mod store_url;
@@ -22,6 +24,7 @@ use self::store_url::StoreUrl;
 ///
 /// | URL | store | feature |
 /// |---|---|---|
+/// | `dynamodb://TABLE[?endpoint=http://…]` | a table of Amazon `DynamoDB`, or of an emulator | `dynamodb`; without an endpoint by `http:` also `aws-config` |
 /// | `memory:` | a new store in the memory of this process | `memory` |
 /// | `postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE` | a table of `PostgreSQL` | `postgres` |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | Redis or Valkey, one server | `redis` |
@@ -29,6 +32,11 @@ use self::store_url::StoreUrl;
 /// | `redis+unix:///SOCKET[?db=DATABASE]` | by its Unix socket | `redis` |
 /// | `redis+cluster://HOST[:PORT],HOST…` | a Redis Cluster, found by any of its nodes | `redis` |
 /// | `redis+sentinel://HOST[:PORT],HOST…/SERVICE[/DATABASE]` | the primary that Sentinels name | `redis` |
+///
+/// Parameters of `dynamodb:`, all optional: `region` and `endpoint`, `namespace`, `create=on` (creates the
+/// table when it is missing), `skew_bound_ms` (1 000 unless given; see the crate `idempotency-dynamodb`),
+/// `partition_key` and `sort_key` (names), `index` (a name), `max_response_bytes`,
+/// `max_checkpoint_bytes` and `timeout_ms`.
 ///
 /// Parameters of `memory:`, all optional: `capacity` (records), `max_response_bytes`,
 /// `max_checkpoint_bytes`, and `namespace`. Every call makes a store of its own, also with the same URL
@@ -89,6 +97,10 @@ enum SetUp {
 )]
 async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     match url.scheme() {
+        #[cfg(feature = "dynamodb")]
+        "dynamodb" => dynamodb::connect(url).await,
+        #[cfg(not(feature = "dynamodb"))]
+        "dynamodb" => Err(ConnectError::MissingFeature { scheme: "dynamodb", feature: "dynamodb" }),
         #[cfg(feature = "memory")]
         "memory" => memory::connect(url).await,
         #[cfg(not(feature = "memory"))]
