@@ -23,8 +23,9 @@ use crate::{
     capture::{Captured, capture},
     config::Config,
     flight::Ticket,
-    joined::{Given, given},
-    refusal::Refusal,
+    grpc,
+    joined::{Asked, Given, given},
+    refusal::{Asking, Refusal},
     replay, stored_response,
 };
 
@@ -32,6 +33,7 @@ use crate::{
 struct Exchange {
     config: Arc<Config>,
     ticket: Ticket,
+    asked: Asked,
 }
 
 /// An answer of the inner service.
@@ -75,14 +77,16 @@ where
     let refused = match begun {
         Ok(Begun::Acquired(guard)) => {
             let (request, ticket) = arrived.into_request();
-            let exchange = Exchange { config, ticket };
+            let exchange = Exchange { config, ticket, asked: Asked::by(&request) };
             // replays need not carry this along
             return Box::pin(exchange.execute(guard, request, inner)).await;
         }
-        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &key, &replayed) {
-            Ok(response) => return Ok(response),
-            Err(refusal) => refusal,
-        },
+        Ok(Begun::Replayed(replayed)) => {
+            match replay::response(&config, &key, arrived.head.version, &replayed) {
+                Ok(response) => return Ok(response),
+                Err(refusal) => refusal,
+            }
+        }
         Ok(Begun::InProgress(running)) => Refusal::InProgress(running),
         Ok(Begun::Mismatch(_)) => Refusal::Mismatch,
         Ok(Begun::Unknown(_)) => Refusal::OutcomeUnknown,
@@ -92,7 +96,7 @@ where
             Refusal::of_error(&error)
         }
     };
-    Ok(refused.into_response(&config.profile))
+    Ok(refused.answer_to(Asking::of(&arrived.head.headers), &config.profile))
 }
 
 /// A request without a key goes through as it is.
@@ -126,13 +130,15 @@ impl Exchange {
         R::Error: Send,
     {
         let attempt = guard.attempt().clone();
+        let span = attempt.span();
         let current = CurrentAttempt::new(attempt.clone(), Arc::clone(&self.config));
         request.extensions_mut().insert(attempt);
         request.extensions_mut().insert(current);
         let work = async {
             let response = inner.call(request).await?;
             Ok(self.read(response).await)
-        };
+        }
+        .instrument(span);
         // how far an error or a panic came, nobody knows
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(Ok(answered)) => Ok(self.answer(guard, answered).await),
@@ -156,12 +162,17 @@ impl Exchange {
         let (head, body) = response.into_parts();
         // what the handler says of its own answer goes before the policy
         let said = head.extensions.get::<Disposition>().copied();
-        let disposition = said.unwrap_or_else(|| self.config.disposition(head.status));
-        let body = if disposition == Disposition::Store {
-            capture(&head.headers, body, self.config.bounds()).await
-        } else {
-            Captured::Untouched(body)
+        let by_status = |status| said.unwrap_or_else(|| self.config.disposition(status));
+        let mut disposition = by_status(head.status);
+        if disposition != Disposition::Store {
+            return Answered { head, body: Captured::Untouched(body), disposition };
         };
+        let body = capture(&head.headers, body, self.config.bounds()).await;
+        if grpc::is_grpc(&head.headers)
+            && let Some(status) = grpc::status(&head.headers, &body)
+        {
+            disposition = by_status(status);
+        }
         Answered { head, body, disposition }
     }
 
@@ -175,7 +186,8 @@ impl Exchange {
         if let Some(&retention) = head.extensions.get::<Retention>() {
             guard = guard.with_retention(retention);
         }
-        let (config, retention) = (Arc::clone(&self.config), guard.retention());
+        let (config, asked) = (Arc::clone(&self.config), self.asked);
+        let retention = guard.retention();
         let attempt = guard.attempt().clone();
         let otherwise = match disposition {
             Disposition::Store => {
@@ -198,10 +210,12 @@ impl Exchange {
         let on_record = match self.settle(settling).await {
             Settled::OnRecord => true,
             Settled::Open => false,
-            Settled::Joined(joined) => match given(&config, &attempt, joined, own.as_ref()) {
-                Given::Own(on_record) => on_record,
-                Given::Instead(response) => return response,
-            },
+            Settled::Joined(joined) => {
+                match given(&config, &attempt, asked, (joined, own.as_ref())) {
+                    Given::Own(on_record) => on_record,
+                    Given::Instead(response) => return response,
+                }
+            }
         };
         if on_record && let Some(retention) = retention {
             replay::mark_expiry(&config, &mut head.headers, retention.get());

@@ -1,14 +1,14 @@
 //! The answer to a request that its handler has joined to a transaction of its own.
 
 use bytes::Bytes;
-use http::Response;
+use http::{Request, Response, Version};
 use http_body::Body;
 use idempotency_core::{Answer, AnswerBody, Attempt, Joined, Recorded};
 
 use crate::{
     HttpBody,
     config::Config,
-    refusal::Refusal,
+    refusal::{Asking, Refusal},
     replay::{self, Committed},
 };
 
@@ -20,17 +20,31 @@ pub(crate) enum Given<R: Body> {
     Instead(Response<HttpBody<R>>),
 }
 
+/// How the client asked, and wants to be answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    asking: Asking,
+    version: Version,
+}
+
+impl Asked {
+    pub(crate) fn by<B>(request: &Request<B>) -> Self {
+        Self { asking: Asking::of(request.headers()), version: request.version() }
+    }
+}
+
 /// `own` is the handler's answer as it is stored; none when it is not final.
 pub(crate) fn given<R>(
     config: &Config,
     attempt: &Attempt,
-    joined: Joined,
-    own: Option<&Answer>,
+    asked: Asked,
+    (joined, own): (Joined, Option<&Answer>),
 ) -> Given<R>
 where
     R: Body<Data = Bytes>,
 {
-    let refused = |refusal: Refusal| Given::Instead(refusal.into_response(&config.profile));
+    let refused =
+        |refusal: Refusal| Given::Instead(refusal.answer_to(asked.asking, &config.profile));
     match joined {
         Joined::Committed(answer) => match answer.body() {
             _ if own == Some(&answer) => Given::Own(true),
@@ -39,7 +53,8 @@ where
             _ => {
                 let (key, retention) = (attempt.key(), config.idempotency.retention());
                 let retention = attempt.joined_retention().unwrap_or(retention);
-                match replay::committed(config, Committed { answer: &answer, key, retention }) {
+                let (answer, version) = (&answer, asked.version);
+                match replay::committed(config, Committed { answer, key, retention, version }) {
                     Ok(response) => Given::Instead(response),
                     Err(refusal) => refused(refusal),
                 }

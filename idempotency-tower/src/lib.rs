@@ -13,6 +13,7 @@ mod detached;
 mod exchange;
 mod fingerprint;
 mod flight;
+mod grpc;
 mod joined;
 mod key;
 mod layer;
@@ -28,6 +29,10 @@ mod stored_response;
 pub use attempt_extractor::NoAttempt;
 pub use body::HttpBody;
 pub use current_attempt::CurrentAttempt;
+// the types of requests and responses, and the traits of layers and services, in the versions that this
+// crate works with
+pub use http;
+pub use http_body::Body;
 pub use idempotency_core::{
     Answer, Attempt, Disposition, Idempotency, OnDuplicate, ResultPolicy, Retention, Scope,
     Takeover,
@@ -40,4 +45,6 @@ pub use profile::{
 pub use request_settings::RequestSettings;
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
-pub use stored_response::stored_response;
+pub use stored_response::{StoredResponse, UnreadableResponse, stored_response};
+pub use tower_layer::Layer;
+pub use tower_service::Service;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, Version, header};
 use http_body::Body;
 use idempotency_core::{Answer, AnswerBody, IdempotencyKey, NotKeptReason, Replayed, Retention};
 
@@ -13,12 +13,13 @@ use crate::{HttpBody, config::Config, refusal::Refusal, stored_response};
 pub(crate) fn response<R>(
     config: &Config,
     key: &IdempotencyKey,
+    version: Version,
     replayed: &Replayed,
 ) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
-    let mut response = whole(config, &replayed.answer)?;
+    let mut response = whole(config, &replayed.answer, version)?;
     let headers = response.headers_mut();
     let markers = &config.profile.markers;
     if let Some((name, value)) = &markers.replayed {
@@ -42,7 +43,7 @@ pub(crate) fn committed<R>(
 where
     R: Body<Data = Bytes>,
 {
-    let mut response = whole(config, committed.answer)?;
+    let mut response = whole(config, committed.answer, committed.version)?;
     mark_expiry(config, response.headers_mut(), committed.retention.get());
     mark_key(config, response.headers_mut(), committed.key);
     Ok(response)
@@ -54,24 +55,37 @@ pub(crate) struct Committed<'a> {
     pub(crate) answer: &'a Answer,
     pub(crate) key: &'a IdempotencyKey,
     pub(crate) retention: Retention,
+    pub(crate) version: Version,
 }
 
-fn whole<R>(config: &Config, answer: &Answer) -> Result<Response<HttpBody<R>>, Refusal>
+fn whole<R>(
+    config: &Config,
+    answer: &Answer,
+    version: Version,
+) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
     match answer.body() {
-        AnswerBody::Bytes(bytes) => stored(bytes),
+        AnswerBody::Bytes(bytes) => stored(bytes, version),
         AnswerBody::NotKept(reason) => acknowledged(config, reason),
         AnswerBody::Value => Err(Refusal::RecordUnreadable),
     }
 }
 
-fn stored<R>(bytes: Bytes) -> Result<Response<HttpBody<R>>, Refusal>
+fn stored<R>(bytes: Bytes, version: Version) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
-    let stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
+    let mut stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
+    if let Some(trailers) = &stored.trailers
+        && version < Version::HTTP_2
+    {
+        // there only what is announced is sent
+        for name in trailers.keys() {
+            stored.headers.append(header::TRAILER, name.clone().into());
+        }
+    }
     let mut response = Response::new(HttpBody::held(stored.body, stored.trailers));
     *response.status_mut() = stored.status;
     *response.headers_mut() = stored.headers;

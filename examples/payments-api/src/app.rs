@@ -23,13 +23,19 @@ use crate::{
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
     ledger::LedgerError,
+    metrics::Metrics,
     problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
 
-/// The idempotency layer over the store.
-pub(crate) fn layer(store: Connected, arguments: &Arguments) -> anyhow::Result<IdempotencyLayer> {
+/// The idempotency layer over the store, whose sweeps are counted.
+pub(crate) fn layer(
+    store: Connected,
+    arguments: &Arguments,
+    metrics: &Metrics,
+) -> anyhow::Result<IdempotencyLayer> {
     let idempotency = Idempotency::builder(store)
+        .add_observer(metrics.observer().clone())
         .lease(arguments.lease)
         .retention(arguments.retention)
         .build()
@@ -45,6 +51,7 @@ pub(crate) fn router(
     sandbox: Sandbox,
     layer: &IdempotencyLayer,
     arguments: &Arguments,
+    metrics: &Metrics,
 ) -> anyhow::Result<Router> {
     let limited = rate_limit::by_account(arguments.rate_limit).context("--rate-limit")?;
     let payments = Router::new()
@@ -56,7 +63,9 @@ pub(crate) fn router(
     let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
     Ok(Router::new()
         .merge(payments)
+        .merge(metrics.route())
         .route("/ledger", get(show_ledger))
+        .route("/webhooks", get(show_webhooks))
         .route("/healthz", get(|| async { "ok" }))
         .layer(CatchPanicLayer::custom(after_panic))
         .with_state(sandbox))
@@ -123,6 +132,12 @@ async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, Unshown
     }
     page.push_str("\n]}\n");
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
+}
+
+/// What became of each event.
+async fn show_webhooks(State(sandbox): State<Sandbox>) -> Json<Value> {
+    let deliveries = sandbox.outbox.map(|outbox| outbox.deliveries()).unwrap_or_default();
+    Json(json!({ "events": deliveries }))
 }
 
 /// Why the ledger is not shown.

@@ -25,12 +25,15 @@ use crate::{
     ledger::{Effect, Ledger, LedgerError},
     problem,
     source::Source,
+    webhooks::Outbox,
 };
 
 /// The sandbox and its ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     pub(crate) ledger: Arc<dyn Ledger>,
+    /// None: nobody is told.
+    pub(crate) outbox: Option<Outbox>,
     /// Who has met a failure that passes.
     failed_once: Arc<Mutex<HashSet<String>>>,
 }
@@ -48,8 +51,8 @@ pub(crate) struct Payment {
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Sandbox {
-    pub(crate) fn new(ledger: Arc<dyn Ledger>) -> Self {
-        Self { ledger, failed_once: Arc::default() }
+    pub(crate) fn new(ledger: Arc<dyn Ledger>, outbox: Option<Outbox>) -> Self {
+        Self { ledger, outbox, failed_once: Arc::default() }
     }
 
     pub(crate) async fn pay(&self, payment: Payment) -> Response {
@@ -89,8 +92,25 @@ impl Sandbox {
             Ok(entry) => entry,
             Err(error) => return error.into_response(),
         };
-        let response = answer(order.source, effect);
-        entry.commit(attempt.as_ref(), response).await.unwrap_or_else(LedgerError::into_response)
+        let tell = |effect: &Effect| {
+            if let Some(outbox) = &self.outbox {
+                outbox.add(effect);
+            }
+        };
+        let has_happened = entry.has_happened();
+        if has_happened {
+            tell(&effect);
+        }
+        let response = answer(order.source, effect.clone());
+        match entry.commit(attempt.as_ref(), response).await {
+            Ok(response) => {
+                if !has_happened {
+                    tell(&effect);
+                }
+                response
+            }
+            Err(error) => error.into_response(),
+        }
     }
 
     /// By key, and without one by customer: the sandbox does not rely on the number of the attempt.

@@ -14,6 +14,7 @@ mod duplicates;
 mod guard;
 mod joining;
 mod lease;
+mod measuring;
 mod outage;
 mod random_faults;
 mod recovery;

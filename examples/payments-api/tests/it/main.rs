@@ -7,6 +7,11 @@
 )]
 
 mod exactly_once;
+mod metrics;
+mod ops;
 mod payments;
+mod queries;
 mod rate_limit;
+mod scrape;
 mod service;
+mod webhooks;
