@@ -166,7 +166,7 @@ impl Exchange {
         let mut disposition = by_status(head.status);
         if disposition != Disposition::Store {
             return Answered { head, body: Captured::Untouched(body), disposition };
-        };
+        }
         let body = capture(&head.headers, body, self.config.bounds()).await;
         if grpc::is_grpc(&head.headers)
             && let Some(status) = grpc::status(&head.headers, &body)
