@@ -39,3 +39,8 @@ pub use request_settings::RequestSettings;
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
 pub use stored_response::stored_response;
+
+/// The examples of the chapter on HTTP compile.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../docs/http.md")]
+mod chapter_on_http {}
