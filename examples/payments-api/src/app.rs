@@ -57,6 +57,7 @@ pub(crate) fn router(
     Ok(Router::new()
         .merge(payments)
         .route("/ledger", get(show_ledger))
+        .route("/webhooks", get(show_webhooks))
         .route("/healthz", get(|| async { "ok" }))
         .layer(CatchPanicLayer::custom(after_panic))
         .with_state(sandbox))
@@ -123,6 +124,12 @@ async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, NotJson
     }
     page.push_str("\n]}\n");
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
+}
+
+/// What became of each event.
+async fn show_webhooks(State(sandbox): State<Sandbox>) -> Json<Value> {
+    let deliveries = sandbox.outbox.map(|outbox| outbox.deliveries()).unwrap_or_default();
+    Json(json!({ "events": deliveries }))
 }
 
 /// An effect that cannot be written as JSON: there is none.

@@ -10,7 +10,9 @@ mod rate_limit;
 mod sandbox;
 mod service;
 mod source;
+mod webhooks;
 
 pub use arguments::Arguments;
 pub use rate_limit::RateLimit;
 pub use service::Service;
+pub use webhooks::Secret;

@@ -5,7 +5,12 @@ use axum::Router;
 use idempotency::tower::IdempotencyLayer;
 use tokio::net::TcpListener;
 
-use crate::{app, arguments::Arguments, sandbox::Sandbox};
+use crate::{
+    app,
+    arguments::Arguments,
+    sandbox::Sandbox,
+    webhooks::{Outbox, Sender},
+};
 
 /// The payments API on its address, before it answers.
 #[derive(Debug)]
@@ -16,6 +21,7 @@ pub struct Service {
     router: Router,
     layer: IdempotencyLayer,
     sandbox: Sandbox,
+    sender: Option<Sender>,
 }
 
 impl Service {
@@ -25,14 +31,18 @@ impl Service {
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
         let layer = app::layer(arguments).await?;
-        let sandbox = Sandbox::default();
+        let endpoint = arguments.endpoint();
+        let outbox = endpoint.is_some().then(Outbox::new);
+        let sender = endpoint.zip(outbox.clone());
+        let sender = sender.map(|(endpoint, outbox)| Sender::new(outbox, endpoint)).transpose()?;
+        let sandbox = Sandbox::new(outbox);
         let router = app::router(sandbox.clone(), &layer, arguments)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
         })?;
         let address = listener.local_addr()?;
         let greeting = arguments.greeting(address);
-        Ok(Self { listener, address, greeting, router, layer, sandbox })
+        Ok(Self { listener, address, greeting, router, layer, sandbox, sender })
     }
 
     /// Where it listens.
@@ -57,6 +67,9 @@ impl Service {
         A: Future<Output = ()> + Send + 'static,
         I: Future<Output = ()> + Send,
     {
+        if let Some(sender) = &self.sender {
+            sender.start();
+        }
         let server = axum::serve(self.listener, self.router).with_graceful_shutdown(asked);
         tokio::select! {
             ended = server => ended?,
@@ -64,6 +77,12 @@ impl Service {
         }
         // charges whose client has gone are finished and stored too
         self.layer.drain().await;
+        if let Some(sender) = &self.sender {
+            let undelivered = sender.close().await;
+            if undelivered > 0 {
+                tracing::warn!(undelivered, "webhooks are lost with the memory of this process");
+            }
+        }
         Ok(self.sandbox.ledger.effects().len())
     }
 }

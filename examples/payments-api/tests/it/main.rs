@@ -9,3 +9,4 @@
 mod payments;
 mod rate_limit;
 mod service;
+mod webhooks;
