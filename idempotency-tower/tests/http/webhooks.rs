@@ -151,6 +151,31 @@ async fn a_handled_event_is_acknowledged_even_when_its_answer_was_not_kept() {
     assert_eq!(runs.get(), 1);
 }
 
+/// Kind of fault: an event was handled and its acknowledgement got lost; each delivery after that is taken
+/// for a duplicate and dropped without an acknowledgement, until the sender gives up (H-68).
+#[tokio::test]
+async fn an_event_whose_acknowledgement_got_lost_is_acknowledged_again() {
+    let runs = Runs::default();
+    let count = runs.clone();
+    let handler = move || async move {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        count.count();
+        StatusCode::ACCEPTED
+    };
+    let app = Router::new().route("/", on_post(handler));
+    let server = Server::start(app.route_layer(layer(Profile::standard_webhooks()))).await;
+    // the sender hangs up before it hears anything
+    let hung_up =
+        tokio::time::timeout(Duration::from_millis(100), server.send(delivery("msg_1"))).await;
+    assert!(hung_up.is_err());
+    eventually("it is handled", async || runs.get() == 1).await;
+    for _ in 0..2 {
+        let acknowledged = async || server.send(delivery("msg_1")).await.status == 202;
+        eventually("it is acknowledged", acknowledged).await;
+    }
+    assert_eq!(runs.get(), 1);
+}
+
 /// The ids of the senders: a header, or a member of the body.
 #[tokio::test]
 async fn each_sender_has_its_place_for_the_id() {
