@@ -119,10 +119,12 @@ impl Exchange {
         R::Error: Send,
     {
         request.extensions_mut().insert(guard.attempt().clone());
+        let span = guard.attempt().span();
         let work = async {
             let response = inner.call(request).await?;
             Ok(self.read(response).await)
-        };
+        }
+        .instrument(span);
         // how far an error or a panic came, nobody knows
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(Ok(answered)) => Ok(self.answer(guard, answered).await),

@@ -5,6 +5,7 @@ mod app;
 mod arguments;
 mod charge;
 mod ledger;
+mod metrics;
 mod problem;
 mod rate_limit;
 mod sandbox;
