@@ -14,6 +14,7 @@ mod faulty_store;
 mod framing;
 mod grpc;
 mod identity;
+mod joined;
 mod key_sources;
 mod keys;
 mod layers;
