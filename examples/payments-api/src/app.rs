@@ -22,7 +22,7 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
-    problem, rate_limit,
+    checkout, problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
 
@@ -54,8 +54,15 @@ pub(crate) fn router(
         .route_layer(layer.clone())
         .route("/v1/charges", get(list_charges));
     let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
+    let checkout = Router::new()
+        .route("/checkout/charges", post(create_charge))
+        .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
+        .route_layer(layer.clone().required());
+    let checkout = limited(checkout).route_layer(middleware::from_fn(checkout::as_the_shop));
     Ok(Router::new()
         .merge(payments)
+        .merge(checkout)
+        .merge(checkout::page())
         .route("/ledger", get(show_ledger))
         .route("/webhooks", get(show_webhooks))
         .route("/healthz", get(|| async { "ok" }))

@@ -4,6 +4,7 @@ mod account;
 mod app;
 mod arguments;
 mod charge;
+mod checkout;
 mod ledger;
 mod problem;
 mod rate_limit;
