@@ -12,7 +12,7 @@ use axum::{
 };
 use http::{StatusCode, header};
 use idempotency::{
-    Idempotency,
+    Connected, Idempotency,
     tower::{CurrentAttempt, IdempotencyLayer},
 };
 use serde_json::{Value, json};
@@ -22,14 +22,26 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
-    checkout, problem, rate_limit,
+    checkout,
+    metrics::Metrics,
+    problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
 
-/// The idempotency layer over the store.
-pub(crate) async fn layer(arguments: &Arguments) -> anyhow::Result<IdempotencyLayer> {
+/// The store, whose sweeps are counted.
+pub(crate) async fn store(arguments: &Arguments, metrics: &Metrics) -> anyhow::Result<Connected> {
     let store = idempotency::connect(&arguments.store).await.context("--store")?;
+    Ok(metrics.observer().meter(store))
+}
+
+/// The idempotency layer over the store.
+pub(crate) fn layer(
+    store: Connected,
+    arguments: &Arguments,
+    metrics: &Metrics,
+) -> anyhow::Result<IdempotencyLayer> {
     let idempotency = Idempotency::builder(store)
+        .add_observer(metrics.observer().clone())
         .lease(arguments.lease)
         .retention(arguments.retention)
         .build()
@@ -45,6 +57,7 @@ pub(crate) fn router(
     sandbox: Sandbox,
     layer: &IdempotencyLayer,
     arguments: &Arguments,
+    metrics: &Metrics,
 ) -> anyhow::Result<Router> {
     let limited = rate_limit::by_account(arguments.rate_limit).context("--rate-limit")?;
     let payments = Router::new()
@@ -63,6 +76,7 @@ pub(crate) fn router(
         .merge(payments)
         .merge(checkout)
         .merge(checkout::page())
+        .merge(metrics.route())
         .route("/ledger", get(show_ledger))
         .route("/webhooks", get(show_webhooks))
         .route("/healthz", get(|| async { "ok" }))

@@ -6,6 +6,7 @@ mod arguments;
 mod charge;
 mod checkout;
 mod ledger;
+mod metrics;
 mod problem;
 mod rate_limit;
 mod sandbox;

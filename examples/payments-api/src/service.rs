@@ -1,13 +1,14 @@
-use std::{future::Future, net::SocketAddr};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
-use idempotency::tower::IdempotencyLayer;
+use idempotency::{Sweeper, tower::IdempotencyLayer};
 use tokio::net::TcpListener;
 
 use crate::{
     app,
     arguments::Arguments,
+    metrics::Metrics,
     sandbox::Sandbox,
     webhooks::{Outbox, Sender},
 };
@@ -22,7 +23,11 @@ pub struct Service {
     layer: IdempotencyLayer,
     sandbox: Sandbox,
     sender: Option<Sender>,
+    _sweeper: Option<Sweeper>,
 }
+
+/// Between two looks for records past their retention.
+const SWEEP_PAUSE: Duration = Duration::from_mins(1);
 
 impl Service {
     /// Connects to the store and takes the address.
@@ -30,19 +35,22 @@ impl Service {
     /// # Errors
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
-        let layer = app::layer(arguments).await?;
+        let metrics = Metrics::new()?;
+        let store = app::store(arguments, &metrics).await?;
+        let sweeper = store.sweep_every(SWEEP_PAUSE);
+        let layer = app::layer(store, arguments, &metrics)?;
         let endpoint = arguments.endpoint();
         let outbox = endpoint.is_some().then(Outbox::new);
         let sender = endpoint.zip(outbox.clone());
         let sender = sender.map(|(endpoint, outbox)| Sender::new(outbox, endpoint)).transpose()?;
         let sandbox = Sandbox::new(outbox);
-        let router = app::router(sandbox.clone(), &layer, arguments)?;
+        let router = app::router(sandbox.clone(), &layer, arguments, &metrics)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
         })?;
         let address = listener.local_addr()?;
         let greeting = arguments.greeting(address);
-        Ok(Self { listener, address, greeting, router, layer, sandbox, sender })
+        Ok(Self { listener, address, greeting, router, layer, sandbox, sender, _sweeper: sweeper })
     }
 
     /// Where it listens.

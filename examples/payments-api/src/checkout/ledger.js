@@ -6,6 +6,7 @@ const NEWEST = 50;
 const rows = document.getElementById("ledger");
 const count = document.getElementById("count");
 const live = document.getElementById("live");
+let shown = "";
 
 /** Shows the ledger from now on, and counts the charges of the order that `orderNow` names. */
 export async function watch(orderNow) {
@@ -33,8 +34,11 @@ function show(effects, order) {
   const own = effects.filter((effect) => effect.customer === order).length;
   const text = own === 0 ? "No charge for this order yet"
     : `${own} ${own === 1 ? "charge" : "charges"} for this order`;
-  // only what changed is read out
-  if (count.textContent !== text) count.textContent = text;
+  // what has not changed is neither drawn nor read out again
+  const now = JSON.stringify([text, effects.length, effects.at(-1)?.id]);
+  if (now === shown) return;
+  shown = now;
+  count.textContent = text;
   const newest = effects.slice(-NEWEST).reverse();
   rows.replaceChildren(...newest.map((effect) => row(effect, effect.customer === order)));
 }
@@ -43,7 +47,7 @@ function row(effect, isOwn) {
   const line = document.createElement("tr");
   line.classList.toggle("own", isOwn);
   const amount = `${(effect.amount / 100).toFixed(2)} ${effect.currency.toUpperCase()}`;
-  for (const text of [`${effect.kind} …${effect.id.slice(-6)}`, amount, effect.attempt ?? "–", effect.key_digest ?? "–"]) {
+  for (const text of [`${effect.kind} …${effect.id.slice(-6)}`, amount, effect.attempt ?? "–", effect.key_digest?.slice(0, 8) ?? "–"]) {
     const cell = document.createElement("td");
     cell.textContent = text;
     line.append(cell);

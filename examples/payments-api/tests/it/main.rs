@@ -9,7 +9,11 @@
 mod browser;
 mod checkout;
 mod cut;
+mod metrics;
+mod ops;
 mod payments;
+mod queries;
 mod rate_limit;
+mod scrape;
 mod service;
 mod webhooks;
