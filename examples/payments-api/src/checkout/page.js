@@ -19,8 +19,13 @@ function load() {
   }
 }
 
+/** Without storage the page still pays once, as long as it is not reloaded. */
 function save() {
-  sessionStorage.setItem(PLACE, JSON.stringify(state));
+  try {
+    sessionStorage.setItem(PLACE, JSON.stringify(state));
+  } catch (error) {
+    console.warn("a reload will not carry the payment on", error);
+  }
 }
 
 /** `crypto.randomUUID` is there on https and on localhost only. */
