@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use tokio::{
@@ -31,6 +31,7 @@ use super::{
     shop::{Answer, Order},
     worker,
 };
+use crate::ended::Refused;
 
 /// What the workers are.
 #[derive(Debug)]
@@ -67,6 +68,7 @@ pub(super) struct Fleet {
     slots: Vec<Arc<Slot>>,
     keepers: Mutex<Vec<JoinHandle<anyhow::Result<()>>>>,
     stop: CancellationToken,
+    failed: CancellationToken,
     next_id: AtomicU64,
     payments_ended: AtomicU64,
 }
@@ -96,7 +98,7 @@ impl Fleet {
     pub(super) fn start(crew: &Crew, pace: Pace) -> anyhow::Result<Self> {
         let file = tempfile::Builder::new().prefix("idempotency-storm-").tempfile()?;
         let ledger = Ledger::shared(file.path()).context("opening the ledger")?;
-        let stop = CancellationToken::new();
+        let (stop, failed) = (CancellationToken::new(), CancellationToken::new());
         let slots: Vec<_> = (0..crew.processes).map(|_| Arc::new(Slot::default())).collect();
         let keepers = slots.iter().map(|slot| {
             let mut command = Command::new(&crew.program);
@@ -109,11 +111,13 @@ impl Fleet {
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .kill_on_drop(true);
-            tokio::spawn(keep(Arc::clone(slot), command, stop.clone()))
+            let kept = keep(Arc::clone(slot), command, stop.clone());
+            let failed = failed.clone();
+            tokio::spawn(async move { kept.await.inspect_err(|_| failed.cancel()) })
         });
         let keepers = Mutex::new(keepers.collect());
         let (next_id, payments_ended) = Default::default();
-        Ok(Self { ledger, _file: file, slots, keepers, stop, next_id, payments_ended })
+        Ok(Self { ledger, _file: file, slots, keepers, stop, failed, next_id, payments_ended })
     }
 
     pub(super) const fn ledger(&self) -> &Ledger {
@@ -145,14 +149,11 @@ impl Fleet {
         }
     }
 
-    /// # Errors
-    /// A worker has ended without having been killed.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        let keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
-        if keepers.iter().any(JoinHandle::is_finished) {
-            bail!("a worker process has failed, see above");
-        }
-        Ok(())
+    /// Ends when a worker has ended without having been killed.
+    pub(super) async fn failure(&self) -> anyhow::Error {
+        self.failed.cancelled().await;
+        let detail = "the storm ended: a worker process ended by itself, see what it said";
+        Refused::StoreFailed(detail.to_owned()).into()
     }
 
     /// Ends all workers: how many had been killed.

@@ -72,9 +72,10 @@ impl Findings {
                 findings.undisclosed.insert(*payment);
             }
         }
-        for Paid { payment, known, tries, timed_out } in paid {
+        for Paid { payment, known, tries, timed_out, refused } in paid {
             findings.tries += tries;
             findings.timed_out += timed_out;
+            findings.refused += refused;
             match known {
                 Known::Unknown => findings.outcome_unknown += 1,
                 Known::Paid => {
@@ -115,6 +116,7 @@ mod tests {
             known,
             tries: 2,
             timed_out: 1,
+            refused: 0,
         });
         Findings::new(&plan, world, &paid, &entries)
     }

@@ -36,6 +36,14 @@ impl Service {
         }
     }
 
+    /// Ends when the service cannot go on.
+    pub(super) async fn failure(&self) -> anyhow::Error {
+        match self {
+            Self::Here(_) => std::future::pending().await,
+            Self::Fleet(fleet) => fleet.failure().await,
+        }
+    }
+
     async fn call(&self, order: Order, worker: usize) -> Result<Answer, Gone> {
         let shop = match self {
             Self::Fleet(fleet) => return fleet.call(order, worker).await,
@@ -55,17 +63,16 @@ impl Service {
 pub(super) struct Answers {
     pub(super) replayed: AtomicU64,
     pub(super) in_progress: AtomicU64,
-    pub(super) unavailable: AtomicU64,
     pub(super) crashed: AtomicU64,
 }
 
 impl Answers {
     fn count(&self, answer: Result<Answer, Gone>) {
         let counter = match answer {
-            Ok(Answer::Charged) => return,
+            // what is refused is counted where it is heard
+            Ok(Answer::Charged | Answer::Unavailable | Answer::Broken) => return,
             Ok(Answer::Replayed) => &self.replayed,
             Ok(Answer::InProgress) => &self.in_progress,
-            Ok(Answer::Unavailable | Answer::Broken) => &self.unavailable,
             Err(Gone) => &self.crashed,
         };
         counter.fetch_add(1, Ordering::Relaxed);

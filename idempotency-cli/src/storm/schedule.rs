@@ -120,7 +120,14 @@ mod tests {
     }
 
     const PINNED_AMOUNTS: [u64; 3] = [13_926, 9_522, 12_194];
-    const PINNED_FAULTS: [Option<Fault>; 6] = [None; 6];
+    const PINNED_FAULTS: [Option<Fault>; 6] = [
+        Some(Fault::RequestLate),
+        None,
+        None,
+        Some(Fault::CrashBefore),
+        None,
+        Some(Fault::RequestLate),
+    ];
 
     #[test]
     fn faults_are_as_frequent_as_asked_and_of_all_kinds() {
