@@ -72,10 +72,9 @@ impl Findings {
                 findings.undisclosed.insert(*payment);
             }
         }
-        for Paid { payment, known, tries, timed_out, refused } in paid {
+        for Paid { payment, known, tries, timed_out } in paid {
             findings.tries += tries;
             findings.timed_out += timed_out;
-            findings.refused += refused;
             match known {
                 Known::Unknown => findings.outcome_unknown += 1,
                 Known::Paid => {
@@ -116,7 +115,6 @@ mod tests {
             known,
             tries: 2,
             timed_out: 1,
-            refused: 0,
         });
         Findings::new(&plan, world, &paid, &entries)
     }

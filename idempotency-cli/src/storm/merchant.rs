@@ -25,8 +25,6 @@ pub(super) struct Paid {
     pub(super) known: Known,
     pub(super) tries: u64,
     pub(super) timed_out: u64,
-    /// Tries that the service did not take.
-    pub(super) refused: u64,
 }
 
 /// How often a merchant asks again after its library has given up.
@@ -49,7 +47,7 @@ impl Merchant {
 
     /// One intent, one key, however many tries.
     pub(super) async fn pay(&self, payment: u64) -> Paid {
-        let mut paid = Paid { payment, known: Known::Unknown, tries: 0, timed_out: 0, refused: 0 };
+        let mut paid = Paid { payment, known: Known::Unknown, tries: 0, timed_out: 0 };
         for round in 0..ROUNDS {
             if round > 0 {
                 tokio::time::sleep(self.network.pace.come_back).await;
@@ -79,8 +77,8 @@ impl Merchant {
                     return;
                 }
                 Err(NoAnswer::TimedOut) => paid.timed_out += 1,
-                Ok(Answer::Unavailable | Answer::Broken) => paid.refused += 1,
-                Ok(Answer::InProgress) | Err(NoAnswer::ConnectionBroke) => {}
+                Ok(Answer::InProgress | Answer::Unavailable | Answer::Broken)
+                | Err(NoAnswer::ConnectionBroke) => {}
             }
         }
     }

@@ -14,6 +14,7 @@ use super::{
     schedule::Fault,
     shop::{Answer, Order, Shop},
 };
+use crate::ended::Refused;
 
 /// The service, as it is reached.
 #[derive(Debug)]
@@ -36,8 +37,8 @@ impl Service {
         }
     }
 
-    /// Ends when the service cannot go on.
-    pub(super) async fn failure(&self) -> anyhow::Error {
+    /// Ends when it cannot go on.
+    async fn failure(&self) -> anyhow::Error {
         match self {
             Self::Here(_) => std::future::pending().await,
             Self::Fleet(fleet) => fleet.failure().await,
@@ -63,19 +64,48 @@ impl Service {
 pub(super) struct Answers {
     pub(super) replayed: AtomicU64,
     pub(super) in_progress: AtomicU64,
+    pub(super) refused: AtomicU64,
     pub(super) crashed: AtomicU64,
+    refused_in_a_row: AtomicU64,
+    /// Cancelled when the store does not come back.
+    store_failed: CancellationToken,
 }
+
+/// So many refusals without another answer between them, and the storm ends: each further payment would
+/// take as long as its merchant is patient.
+const MOST_REFUSALS_IN_A_ROW: u64 = 50;
 
 impl Answers {
     fn count(&self, answer: Result<Answer, Gone>) {
         let counter = match answer {
-            // what is refused is counted where it is heard
-            Ok(Answer::Charged | Answer::Unavailable | Answer::Broken) => return,
-            Ok(Answer::Replayed) => &self.replayed,
-            Ok(Answer::InProgress) => &self.in_progress,
-            Err(Gone) => &self.crashed,
+            Ok(Answer::Unavailable | Answer::Broken) => {
+                let in_a_row = self.refused_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+                if in_a_row >= MOST_REFUSALS_IN_A_ROW {
+                    self.store_failed.cancel();
+                }
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            Ok(Answer::Charged) => None,
+            Ok(Answer::Replayed) => Some(&self.replayed),
+            Ok(Answer::InProgress) => Some(&self.in_progress),
+            Err(Gone) => {
+                self.crashed.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
         };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.refused_in_a_row.store(0, Ordering::Relaxed);
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends when the store does not come back.
+    async fn failure(&self) -> anyhow::Error {
+        self.store_failed.cancelled().await;
+        let refused = MOST_REFUSALS_IN_A_ROW;
+        let detail = format!("the storm ended: the store failed, {refused} requests in a row");
+        Refused::StoreFailed(detail).into()
     }
 }
 
@@ -97,6 +127,15 @@ pub(super) struct Network {
 }
 
 impl Network {
+    /// Ends when the storm cannot go on.
+    pub(super) async fn failure(&self) -> anyhow::Error {
+        tokio::select! {
+            biased;
+            failure = self.service.failure() => failure,
+            failure = self.answers.failure() => failure,
+        }
+    }
+
     /// One try.
     pub(super) async fn send(&self, order: Order, worker: usize) -> Result<Answer, NoAnswer> {
         match order.fault {

@@ -67,7 +67,7 @@ impl Report {
             row("outcome unknown to the merchant", |f| f.outcome_unknown),
             row("tries", |f| f.tries),
             row("  without an answer in time", |f| f.timed_out),
-            row("  whose owner crashed", |f| f.crashes),
+            row("  cut off by a crash", |f| f.crashes),
             ours("answered from the store", |f| f.replays),
             ours("told that another try is running", |f| f.conflicts),
             ours("taken over, and told so", |f| f.take_overs),

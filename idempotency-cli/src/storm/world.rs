@@ -21,7 +21,6 @@ use super::{
     pace::Pace,
     shop::Shop,
 };
-use crate::ended::Refused;
 
 /// Which world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +69,9 @@ pub(super) async fn run(
     ended.context("requests are still under way two minutes after the last payment")?;
     let entries = network.service.ledger().entries().context("reading the ledger")?;
     let mut findings = Findings::new(plan, world, &paid, &entries);
-    let Answers { replayed, in_progress, crashed } = &*network.answers;
+    let Answers { replayed, in_progress, refused, crashed, .. } = &*network.answers;
     findings.replays = replayed.load(Ordering::Relaxed);
+    findings.refused = refused.load(Ordering::Relaxed);
     findings.conflicts = in_progress.load(Ordering::Relaxed);
     findings.crashes = crashed.load(Ordering::Relaxed);
     if let Service::Fleet(fleet) = &*network.service {
@@ -91,37 +91,26 @@ async fn pay_all(
         let merchant = Merchant { plan: plan.clone(), world, number, network: network.clone() };
         let progress = progress.clone();
         merchants.spawn(async move {
-            let mut all = Vec::new();
+            let mut paid = Vec::new();
             for payment in merchant.payments() {
-                let paid = merchant.pay(payment).await;
-                if paid.refused == paid.tries {
-                    // each further payment would take as long
-                    return Err(store_failed(paid.tries));
-                }
-                all.push(paid);
+                paid.push(merchant.pay(payment).await);
                 progress.inc(1);
                 if let Service::Fleet(fleet) = &*merchant.network.service {
                     fleet.payment_ended(&merchant.plan);
                 }
             }
-            Ok(all)
+            paid
         });
     }
     let mut paid = Vec::new();
     loop {
         tokio::select! {
             biased;
-            failure = network.service.failure() => return Err(failure),
+            failure = network.failure() => return Err(failure),
             merchant = merchants.join_next() => match merchant {
                 None => return Ok(paid),
-                Some(merchant) => paid.extend(merchant.context("a merchant")??),
+                Some(merchant) => paid.extend(merchant.context("a merchant")?),
             },
         }
     }
-}
-
-fn store_failed(tries: u64) -> Refused {
-    Refused::StoreFailed(format!(
-        "the storm ended: the store failed in all {tries} tries of a payment"
-    ))
 }
