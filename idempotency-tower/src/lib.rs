@@ -42,6 +42,6 @@ pub use profile::{
 pub use request_settings::RequestSettings;
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
-pub use stored_response::stored_response;
+pub use stored_response::{StoredResponse, UnreadableResponse, stored_response};
 pub use tower_layer::Layer;
 pub use tower_service::Service;

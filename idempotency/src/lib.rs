@@ -2,12 +2,17 @@
 
 mod connect;
 
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, connect_unchecked};
 // what an application needs beside the library's own types: to write its results down, to hold bytes,
 // to implement the traits
 pub use async_trait::async_trait;
 pub use bytes;
 pub use idempotency_core::*;
+#[cfg(feature = "dynamodb")]
+pub use idempotency_dynamodb::{
+    Attribute as DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder,
+    TransactionError as DynamoDbTransactionError, aws_sdk_dynamodb,
+};
 #[cfg(feature = "memory")]
 pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
 /// What the executor does, in metrics.

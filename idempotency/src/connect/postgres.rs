@@ -4,7 +4,7 @@ use idempotency_core::{Connected, Namespace, Schema};
 use idempotency_postgres::{NameError, PostgresStore};
 
 use super::{
-    ConnectError,
+    ConnectError, SetUp,
     store_url::{StoreUrl, parameter, refused},
 };
 
@@ -26,7 +26,7 @@ const BYTES: &str = "a whole number of bytes";
 const MILLIS: &str = "a whole number of milliseconds from 1";
 const CONNECTIONS: &str = "a whole number of connections from 1";
 
-pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError> {
+pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     let mut store = PostgresStore::builder();
     if let Some(table) = url.take("table") {
         store = store.table(&table).map_err(wrong_name("table"))?;
@@ -76,6 +76,9 @@ pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError
         let store = store.build_lazy(&address)?;
         store.create().await?;
         return Ok(store.connected());
+    }
+    if set_up == SetUp::Unchecked {
+        return Ok(store.build_lazy(&address)?.connected());
     }
     Ok(store.connect(&address).await?.connected())
 }

@@ -54,6 +54,17 @@ impl StoreUrl {
         address
     }
 
+    /// The host, when there is nothing else between the scheme and the parameters.
+    #[cfg(feature = "dynamodb")]
+    pub(super) fn only_host(&self) -> Option<String> {
+        let has_more = has_credentials(&self.url)
+            || self.url.port().is_some()
+            || !matches!(self.url.path(), "" | "/")
+            || self.url.fragment().is_some()
+            || !self.more_hosts.is_empty();
+        self.url.host_str().filter(|_| !has_more).map(str::to_owned)
+    }
+
     /// Refuses whatever stands between the scheme and the parameters, and a fragment.
     pub(super) fn has_only_parameters(&self) -> Result<(), ConnectError> {
         const ALLOWED: &str = "only parameters after the scheme, as in `memory:?capacity=50000`";
