@@ -14,7 +14,7 @@ fn every_command_of_the_operations_page_is_understood() {
     assert!(commands.len() > 10, "{commands:?}");
     for verb in ["doctor", "list", "lookup", "settle", "sweep", "schema"] {
         let is_verb = |command: &&str| command.split(' ').nth(1) == Some(verb);
-        assert!(commands.iter().any(|command| is_verb(command)), "no {verb}: {commands:?}");
+        assert!(commands.iter().any(is_verb), "no {verb}: {commands:?}");
     }
     for command in commands {
         // the environment of a test has no such variable
