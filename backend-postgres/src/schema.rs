@@ -47,7 +47,7 @@ impl Schema for PostgresStore {
         let failed = |source| error::classify(Operation::Schema, source);
         let mut connection = self.inner.caller.borrow().await.map_err(failed)?;
         let script = sqlx::AssertSqlSafe(script);
-        sqlx::raw_sql(script).execute(&mut **connection).await.map_err(failed)?;
+        sqlx::raw_sql(script).execute(&mut *connection).await.map_err(failed)?;
         connection.give_back();
         Ok(())
     }

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use http::{HeaderName, Method, StatusCode, request::Parts};
 use idempotency_core::{Disposition, Idempotency, Scope};
 
-use crate::{KeySource, Presence, Profile, RequestSettings};
+use crate::{KeySource, Presence, Profile, RequestSettings, capture::Bounds};
 
 /// Names the principal of a request.
 pub(crate) type ScopeOf = Arc<dyn Fn(&Parts) -> Option<Scope> + Send + Sync>;
@@ -96,6 +96,15 @@ impl Config {
             .result_policy
             .unwrap_or_else(|| self.idempotency.result_policy())
             .of_status(status.as_u16(), self.idempotency.takeover())
+    }
+
+    /// How far a response is read.
+    pub(crate) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            max_bytes: self.max_response_bytes,
+            wait: self.buffer_wait,
+            clock: self.idempotency.clock(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod account;
 mod app;
 mod arguments;
+mod backing;
 mod charge;
 mod ledger;
 mod metrics;

@@ -3,11 +3,12 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use super::{
     Answer, Attempt, Begun, ClaimGuard, Error, EventKind, Idempotency, OnDuplicate, OnStoreFailure,
     Replayed,
-    attempt::Inner,
+    attempt::{Inner, Protection},
     call::{Answered, Call},
     guard::Claim,
     heartbeat::Heartbeat,
     held::{Held, LeaseState},
+    joining::Joining,
     measurement::Lasting,
     waiters::Waiter,
 };
@@ -160,13 +161,15 @@ impl<'a> Beginning<'a> {
             }
         }
         let (heartbeat, checkpoints) = Heartbeat::start(held.clone(), settings, sequence);
+        let joining =
+            Joining::new(self.token, self.fingerprint, settings, shared.store().profile());
         let attempt = Attempt::new(Inner {
             key: self.key.clone(),
             number: acquired.attempt,
             checkpoint: acquired.checkpoint.clone(),
             first_attempt_ago: acquired.first_attempt_ago,
             lost: held.lease_state.lost.clone(),
-            checkpoints: Some(checkpoints),
+            protection: Some(Protection { checkpoints, joining }),
         });
         let claim = Claim {
             held,

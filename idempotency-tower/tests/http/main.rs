@@ -13,6 +13,7 @@ mod duplicates;
 mod faulty_store;
 mod grpc;
 mod identity;
+mod joined;
 mod key_sources;
 mod keys;
 mod layers;

@@ -106,7 +106,7 @@ async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectEr
         #[cfg(not(feature = "memory"))]
         "memory" => Err(ConnectError::MissingFeature { scheme: "memory", feature: "memory" }),
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => postgres::connect(url, set_up).await,
+        "postgres" | "postgresql" => Ok(postgres::connect(url, set_up).await?.connected()),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => {
             Err(ConnectError::MissingFeature { scheme: "postgres", feature: "postgres" })
@@ -120,5 +120,24 @@ async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectEr
             Err(ConnectError::MissingFeature { scheme: "redis", feature: "redis" })
         }
         scheme => Err(ConnectError::UnknownScheme { scheme: scheme.to_owned() }),
+    }
+}
+
+/// As [`connect`], for what only this store can do: join transactions of the application's
+/// (`complete_in`, `run_in_transaction`). `connected` makes of it what `connect` gives.
+///
+/// # Errors
+/// As `connect`; also for a URL of another store.
+#[cfg(feature = "postgres")]
+pub async fn connect_postgres(
+    url: &str,
+) -> Result<idempotency_postgres::PostgresStore, ConnectError> {
+    let url = StoreUrl::parse(url)?;
+    match url.scheme() {
+        "postgres" | "postgresql" => postgres::connect(url, SetUp::Expected).await,
+        _ => {
+            const ALLOWED: &str = "`postgres://…` and `postgresql://…`";
+            Err(store_url::refused("scheme", "it is not PostgreSQL's", ALLOWED))
+        }
     }
 }

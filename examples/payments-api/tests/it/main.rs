@@ -6,6 +6,7 @@
     reason = "in tests a failure is a panic"
 )]
 
+mod exactly_once;
 mod metrics;
 mod ops;
 mod payments;

@@ -1,4 +1,4 @@
-//! Whether a query in `PromQL` asks for something that a scrape has.
+//! Whether a `PromQL` query asks for something that a scrape has.
 
 use std::collections::BTreeSet;
 

@@ -64,13 +64,7 @@ impl Service {
     }
 
     pub(crate) async fn send(&self, call: Call) -> Reply {
-        let socket = TokioIo::new(within(TcpStream::connect(self.addr)).await.unwrap());
-        let (mut sender, driver) = hyper::client::conn::http1::handshake(socket).await.unwrap();
-        tokio::spawn(driver);
-        let answer = within(sender.send_request(call.request())).await.unwrap();
-        let (head, body) = answer.into_parts();
-        let body = within(body.collect()).await.unwrap().to_bytes();
-        Reply { status: head.status, headers: head.headers, body }
+        try_send(self.addr, call).await.expect("an answer")
     }
 
     /// The ledger.
@@ -83,6 +77,11 @@ impl Service {
         let pid = self.child.id().unwrap().to_string();
         let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Ends it on the spot.
+    pub(crate) async fn kill(mut self) {
+        within(self.child.kill()).await.unwrap();
     }
 
     /// Asks it to end, once more each time.
@@ -98,6 +97,16 @@ impl Service {
         self.output.get_mut().read_to_string(&mut rest).await.unwrap();
         (status, rest)
     }
+}
+
+/// Sends; none when the service is gone before the answer is whole.
+pub(crate) async fn try_send(addr: SocketAddr, call: Call) -> Option<Reply> {
+    let socket = TokioIo::new(within(TcpStream::connect(addr)).await.ok()?);
+    let (mut sender, driver) = hyper::client::conn::http1::handshake(socket).await.ok()?;
+    tokio::spawn(driver);
+    let (head, body) = within(sender.send_request(call.request())).await.ok()?.into_parts();
+    let body = within(body.collect()).await.ok()?.to_bytes();
+    Some(Reply { status: head.status, headers: head.headers, body })
 }
 
 /// A request to be.
