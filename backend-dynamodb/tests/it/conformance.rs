@@ -170,7 +170,7 @@ impl Harness for DynamoDb {
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
         let builder = target().builder(namespace).endpoint(format!("http://{address}"));
-        let store = builder.timeout(Duration::from_secs(1)).connect().await?;
+        let store = builder.timeout(Duration::from_secs(2)).connect().await?;
         Ok(Some(store.connected()))
     }
 }
@@ -181,5 +181,5 @@ mod suite {
 
 #[test]
 fn random_programs_end_as_the_state_machine_says() {
-    Programs::new(DynamoDb).count(count(150, 5_000)).run().unwrap();
+    Programs::new(DynamoDb).count(count(60, 5_000)).run().unwrap();
 }

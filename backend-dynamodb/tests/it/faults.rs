@@ -30,9 +30,9 @@ async fn swallowing<T>(
     answer
 }
 
-/// A store whose driver repeats a request after 0.6 s.
+/// A store whose driver repeats a request after 2.4 s.
 async fn impatient(proxy: &DynamoDbProxy) -> DynamoDbStore {
-    let builder = builder(&unique_namespace()).timeout(Duration::from_secs(2));
+    let builder = builder(&unique_namespace()).timeout(Duration::from_secs(8));
     builder.endpoint(format!("http://{}", proxy.address())).connect().await.unwrap()
 }
 
@@ -149,7 +149,7 @@ async fn a_missing_table_is_an_error_that_says_what_to_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_never_answers_is_an_error_in_time() {
     let proxy = DynamoDbProxy::start(emulator().address()).await.unwrap();
-    let store = builder(&unique_namespace()).timeout(Duration::from_millis(600));
+    let store = builder(&unique_namespace()).timeout(Duration::from_secs(3));
     let store = store.endpoint(format!("http://{}", proxy.address())).connect().await.unwrap();
     let caller = Caller::new(&key("k"));
     proxy.set(Fault::Hang);

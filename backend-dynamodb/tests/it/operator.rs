@@ -11,9 +11,7 @@ use idempotency_core::{
 use idempotency_dynamodb::DynamoDbStore;
 use test_servers::dynamodb::{DynamoDbEmulator, DynamoDbProxy, Fault};
 
-use crate::support::{
-    Caller, SKEW_BOUND, builder, emulator, fresh, key, lease, replayed, until_abandoned,
-};
+use crate::support::{Caller, builder, emulator, fresh, key, lease, replayed, until_abandoned};
 
 async fn all(store: &DynamoDbStore, query: ListQuery) -> Vec<ListedRecord> {
     let mut records = Vec::new();
@@ -89,10 +87,12 @@ async fn lists_by_state(store: &DynamoDbStore) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_listed_by_scan() {
-    lists_by_state(&fresh().await).await;
+    let emulator = DynamoDbEmulator::start().unwrap();
+    let store = builder(&unique_namespace()).endpoint(emulator.endpoint()).create(true);
+    lists_by_state(&store.connect().await.unwrap()).await;
 }
 
-/// An emulator of its own: the table has an index.
+/// A store on a table that has an index.
 async fn indexed(emulator: &DynamoDbEmulator, endpoint: String) -> DynamoDbStore {
     let builder = builder(&unique_namespace()).index("unsettled").unwrap();
     let store = builder.clone().endpoint(emulator.endpoint()).create(true);
@@ -169,7 +169,7 @@ async fn a_record_is_removed_when_it_is_the_one_that_was_seen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operators_lost_success_is_recognised() {
     let proxy = DynamoDbProxy::start(emulator().address()).await.unwrap();
-    let builder = builder(&unique_namespace()).timeout(Duration::from_secs(2));
+    let builder = builder(&unique_namespace()).timeout(Duration::from_secs(8));
     let store = builder.endpoint(format!("http://{}", proxy.address())).connect().await.unwrap();
     one_of_each(&store).await;
     let claim = seen(&store, "over").await;
@@ -180,5 +180,5 @@ async fn an_operators_lost_success_is_recognised() {
     proxy.set(Fault::Swallow("PutItem"));
     let claim = seen(&store, "completed").await;
     assert_eq!(store.remove(&key("completed"), claim).await.unwrap(), RemoveOutcome::Removed);
-    assert!(proxy.is_well() && SKEW_BOUND > Duration::ZERO);
+    assert!(proxy.is_well());
 }
