@@ -16,8 +16,8 @@ pub enum ConnectError {
     },
     /// No store of this release has this scheme.
     #[error(
-        "the store URL's scheme `{scheme}` is not known; known are: `dynamodb:`, `memory:`, `postgres:`, \
-         `redis:`, `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`"
+        "the store URL's scheme `{scheme}` is not known; known are: `dynamodb:`, `memory:`, `postgres:`, `redis:`, \
+         `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`, `rediss+cluster:`, `rediss+sentinel:`"
     )]
     UnknownScheme {
         /// The scheme.

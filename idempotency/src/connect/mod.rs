@@ -28,7 +28,7 @@ use self::store_url::StoreUrl;
 /// | `memory:` | a new store in the memory of this process | `memory` |
 /// | `postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE` | a table of `PostgreSQL` | `postgres` |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | Redis or Valkey, one server | `redis` |
-/// | `rediss://…` | the same over TLS | `redis-tokio-rustls-comp` |
+/// | `rediss://…`, `rediss+cluster:`, `rediss+sentinel:` | the same over TLS | `redis-tokio-rustls-comp` |
 /// | `redis+unix:///SOCKET[?db=DATABASE]` | by its Unix socket | `redis` |
 /// | `redis+cluster://HOST[:PORT],HOST…` | a Redis Cluster, found by any of its nodes | `redis` |
 /// | `redis+sentinel://HOST[:PORT],HOST…/SERVICE[/DATABASE]` | the primary that Sentinels name | `redis` |
@@ -65,7 +65,37 @@ use self::store_url::StoreUrl;
 /// error names the part of the URL that is wrong and what is allowed. It never shows the URL itself,
 /// which may hold a password.
 pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
-    let url = StoreUrl::parse(url)?;
+    connect_to(StoreUrl::parse(url)?, SetUp::Expected).await
+}
+
+/// Connects as [`connect`] does, also to a store that is not set up yet: to ask it for its
+/// [`schema`](Connected::schema) or to have it [examined](Connected::doctor).
+///
+/// Where setting up is a matter of the store (`postgres:`), the server may even be out of reach: the
+/// first operation tells.
+///
+/// # Errors
+/// As `connect`.
+pub async fn connect_unchecked(url: &str) -> Result<Connected, ConnectError> {
+    connect_to(StoreUrl::parse(url)?, SetUp::Unchecked).await
+}
+
+/// Whether a store has to be set up already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, reason = "the other stores need no setting up")
+)]
+enum SetUp {
+    Expected,
+    Unchecked,
+}
+
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(unused_variables, reason = "the other stores need no setting up")
+)]
+async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     match url.scheme() {
         #[cfg(feature = "dynamodb")]
         "dynamodb" => dynamodb::connect(url).await,
@@ -76,17 +106,17 @@ pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
         #[cfg(not(feature = "memory"))]
         "memory" => Err(ConnectError::MissingFeature { scheme: "memory", feature: "memory" }),
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => postgres::connect(url).await,
+        "postgres" | "postgresql" => postgres::connect(url, set_up).await,
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => {
             Err(ConnectError::MissingFeature { scheme: "postgres", feature: "postgres" })
         }
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
-            redis::connect(url).await
-        }
+        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "rediss+cluster"
+        | "redis+sentinel" | "rediss+sentinel" => redis::connect(url).await,
         #[cfg(not(feature = "redis"))]
-        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
+        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "rediss+cluster"
+        | "redis+sentinel" | "rediss+sentinel" => {
             Err(ConnectError::MissingFeature { scheme: "redis", feature: "redis" })
         }
         scheme => Err(ConnectError::UnknownScheme { scheme: scheme.to_owned() }),

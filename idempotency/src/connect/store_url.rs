@@ -1,6 +1,6 @@
 use std::{borrow::Cow, str::FromStr};
 
-use url::Url;
+use url::{ParseError, Url};
 
 use super::ConnectError;
 
@@ -15,7 +15,17 @@ pub(super) struct StoreUrl {
 impl StoreUrl {
     pub(super) fn parse(url: &str) -> Result<Self, ConnectError> {
         let (url, more_hosts) = split_hosts(url);
-        let url = Url::parse(&url).map_err(|reason| ConnectError::NotAUrl { reason })?;
+        let url = Url::parse(&url).map_err(unreadable)?;
+        for host in more_hosts.split(',').skip(1) {
+            let alone = Url::parse(&format!("{}://{host}/", url.scheme())).map_err(unreadable)?;
+            if !alone.has_host() {
+                return Err(refused("host", "one of them is empty", HOST));
+            }
+        }
+        if url.scheme() != "memory" && url.fragment().is_some() {
+            const ALLOWED: &str = "no `#`; in a password or a name it is written `%23`";
+            return Err(refused("fragment", "a store URL has none", ALLOWED));
+        }
         let parameters: Vec<_> = url.query_pairs().into_owned().collect();
         for (index, (name, _)) in parameters.iter().enumerate() {
             if parameters.iter().skip(index + 1).any(|(n, _)| n == name) {
@@ -70,6 +80,28 @@ impl StoreUrl {
         }
     }
 
+    /// The host, which has to be there.
+    pub(super) fn needs_host(&self) -> Result<(), ConnectError> {
+        match self.url.host_str() {
+            Some(host) if !host.is_empty() => Ok(()),
+            _ => Err(refused("host", "it is missing", HOST)),
+        }
+    }
+
+    /// One host, not several.
+    pub(super) fn has_one_host(&self, allowed: &'static str) -> Result<(), ConnectError> {
+        if self.more_hosts.is_empty() {
+            return Ok(());
+        }
+        Err(refused("host", "there are several", allowed))
+    }
+
+    /// What stands between the hosts and the parameters, in parts.
+    pub(super) fn path_segments(&self) -> Vec<String> {
+        let segments = self.url.path().split('/').filter(|segment| !segment.is_empty());
+        segments.map(str::to_owned).collect()
+    }
+
     /// Takes a parameter out.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.parameters.iter().position(|(n, _)| n == name)?;
@@ -97,6 +129,24 @@ impl StoreUrl {
             None => Ok(()),
             Some((name, _)) => Err(refused(parameter(name), "it is not known", allowed)),
         }
+    }
+}
+
+const HOST: &str = "a name or an address, an IPv6 address in brackets; `@`, `:`, `/`, `?`, `#` and `%` \
+     in a user or a password are percent-encoded";
+
+/// Names the part that the parser stumbled over.
+fn unreadable(reason: ParseError) -> ConnectError {
+    match reason {
+        ParseError::InvalidPort => {
+            refused("port", "it is not one", "a whole number from 1 to 65535 after the last `:`")
+        }
+        ParseError::EmptyHost => refused("host", "it is missing", HOST),
+        ParseError::IdnaError
+        | ParseError::InvalidIpv4Address
+        | ParseError::InvalidIpv6Address
+        | ParseError::InvalidDomainCharacter => refused("host", "it is not one", HOST),
+        _ => ConnectError::NotAUrl { reason },
     }
 }
 
