@@ -74,7 +74,8 @@ impl Dial {
         // the store has a time-out of its own for each operation
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeout))
-            .set_response_timeout(None);
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE);
         let client = Client::open(info)?;
         self.within(client.get_multiplexed_async_connection_with_config(&config)).await
     }
@@ -117,6 +118,10 @@ impl Dial {
             .unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
     }
 }
+
+/// So many requests can wait to be written before their tasks wait for that. The driver's 50 would have most
+/// of some hundred tasks woken twice for each request.
+const QUEUE: usize = 1_024;
 
 /// The same way to connect, to another host.
 fn at(like: &ConnectionAddr, host: String, port: u16) -> ConnectionAddr {
