@@ -185,6 +185,6 @@ impl fmt::Debug for RedisStoreBuilder {
             .field("connect_timeout", &self.connect_timeout)
             .field("profile", &self.profile)
             .field("wait_replicas", &self.wait_replicas)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

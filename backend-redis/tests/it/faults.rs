@@ -11,8 +11,8 @@ use std::{
 
 use idempotency_conformance::{Fault, FaultProxy, unique_namespace};
 use idempotency_core::{
-    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, IdempotencyStore, Namespace, Release,
-    ReleaseOutcome, RenewOutcome, SystemClock,
+    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, Idempotency, IdempotencyStore,
+    Namespace, Never, Outcome, Release, ReleaseOutcome, RenewOutcome, SystemClock,
 };
 use idempotency_redis::{RedisStore, redis};
 use test_servers::redis::RedisServer;
@@ -191,6 +191,33 @@ async fn a_stopped_server_refuses_and_is_found_again() {
     assert_eq!((error.kind(), error.effect()), (ErrorKind::Unavailable, Effect::None), "{error}");
     server.restart().unwrap();
     caller.acquire(&store).await;
+}
+
+/// Kind of fault: store down (H-59). Unless it is told otherwise, the executor runs nothing that the store
+/// cannot protect: not while the server hangs and not while it is gone. Afterwards it runs, without a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_work_runs_unprotected_while_the_server_is_down() {
+    let server = RedisServer::start().unwrap();
+    let store = impatient(&server.url(), &unique_namespace()).await;
+    let timeout = Duration::from_millis(500);
+    let builder = Idempotency::builder(store.connected()).store_timeout(timeout);
+    let idempotency = builder.build().unwrap();
+    let runs = AtomicU32::new(0);
+    let run = async |name: &str| {
+        let work = async |_| Ok::<_, Never>(runs.fetch_add(1, Ordering::Relaxed));
+        idempotency.run(&key(name), crate::support::fingerprint(), work).await
+    };
+    let clock = SystemClock::new();
+    server.process().freeze().unwrap();
+    run("hung").await.unwrap_err();
+    server.process().thaw().unwrap();
+    server.process().kill().unwrap();
+    run("gone").await.unwrap_err();
+    assert!(clock.monotonic() < Duration::from_secs(30), "{:?}", clock.monotonic());
+    assert_eq!(runs.load(Ordering::Relaxed), 0);
+    server.restart().unwrap();
+    let outcome = soon!("the server", run("back").await.ok());
+    assert!(matches!(outcome, Outcome::Executed(Ok(0))), "{outcome:?}");
 }
 
 /// Kind of fault: outcome of a write misread (H-50). For each operation the request, or the reply to it,
