@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisResult, Value,
     aio::{MultiplexedConnection, PubSub},
@@ -80,14 +81,16 @@ impl Dial {
         self.within(client.get_multiplexed_async_connection_with_config(&config)).await
     }
 
-    /// Asks the Sentinels, one after the other, for the primary.
+    /// Asks all Sentinels for the primary and takes the first answer: some of them may be gone, and hang.
     async fn primary(&self) -> RedisResult<ConnectionInfo> {
         let Address::Sentinel { sentinels, service, primary } = &self.address else {
             return Err((ErrorKind::InvalidClientConfig, "no Sentinels are named").into());
         };
         let mut failed = (ErrorKind::EmptySentinelList, "no Sentinel is named").into();
-        for sentinel in sentinels {
-            match self.ask(sentinel, service).await {
+        let asked = sentinels.iter().map(|sentinel| self.ask(sentinel, service));
+        let mut answers: FuturesUnordered<_> = asked.collect();
+        while let Some(answer) = answers.next().await {
+            match answer {
                 Ok(Some((host, port))) => {
                     return Ok((**primary).clone().set_addr(at(primary.addr(), host, port)));
                 }
