@@ -5,6 +5,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -88,6 +89,12 @@ const MAX_SHARDS: usize = 1 << 14;
 /// How many records are looked at under one lock: a few microseconds.
 const PER_LOCK: usize = 32;
 
+/// What is due for so long that the background task has fallen behind, or stands still with its runtime,
+/// leaves with the next operations on its shard.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many with each: more than come in.
+const HELP: usize = 2;
+
 impl Records {
     pub(crate) fn new(config: MemoryStoreBuilder) -> Self {
         let shards = (config.capacity / RECORDS_PER_SHARD).clamp(16, MAX_SHARDS);
@@ -143,6 +150,11 @@ impl Records {
         drop(shard);
         drop(old);
         cell.make_room(wanted);
+        if cell.is_overdue(now) {
+            let mut report = SweepReport::default();
+            self.sweep_shard(cell, HELP, &mut report);
+            tell_of_abandoned(report);
+        }
         Ok(answered)
     }
 
@@ -171,10 +183,7 @@ impl Records {
                 break;
             }
         }
-        if report.abandoned > 0 {
-            let abandoned = report.abandoned;
-            tracing::warn!(abandoned, "records left the store with an unknown outcome");
-        }
+        tell_of_abandoned(report);
         report
     }
 
@@ -283,6 +292,17 @@ impl Cell {
 
     fn is_due(&self, now: Timestamp) -> bool {
         self.earliest() < now
+    }
+
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        self.is_due(now) && now.since(self.earliest()) > PATIENCE
+    }
+}
+
+fn tell_of_abandoned(report: SweepReport) {
+    if report.abandoned > 0 {
+        let abandoned = report.abandoned;
+        tracing::warn!(abandoned, "records left the store with an unknown outcome");
     }
 }
 

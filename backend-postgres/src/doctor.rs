@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use idempotency_core::{Doctor, Finding, Operation, Severity, StoreError};
+use idempotency_core::{Doctor, ErrorKind, Finding, Operation, Severity, StoreError};
 use sqlx::{Row, postgres::PgListener, postgres::PgPoolOptions};
 use tokio::time;
 
@@ -25,7 +25,7 @@ const LOOK: &str = "SELECT
 #[async_trait]
 impl Doctor for PostgresStore {
     async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
-        let prepared = self.prepared_statements().await;
+        let prepared = self.prepared_statements().await?;
         if prepared.severity == Severity::Hazard {
             // nothing else can be asked for
             return Ok(vec![prepared]);
@@ -150,7 +150,7 @@ fn functions(set_up: SetUp) -> Finding {
 impl PostgresStore {
     /// Whether prepared statements are found again, on several connections at once: a pooler in
     /// transaction mode gives each statement to any connection of its own.
-    async fn prepared_statements(&self) -> Finding {
+    async fn prepared_statements(&self) -> Result<Finding, StoreError> {
         const CONNECTIONS: u32 = 3;
         const ROUNDS: u32 = 4;
         let options = self.pool().connect_options();
@@ -175,10 +175,13 @@ impl PostgresStore {
             Ok::<(), sqlx::Error>(())
         };
         let outcome = time::timeout(self.inner.caller.timeout, work).await;
-        match outcome {
+        Ok(match outcome {
             Ok(Ok(())) => fine("prepared statements work"),
             Ok(Err(error)) => {
-                let error = error::classify(Operation::Doctor, error);
+                let error = error::classify(Operation::Doctor, error).without_effect();
+                if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Denied) {
+                    return Err(error);
+                }
                 let subject = format!("prepared statements do not work: {}", error.kind());
                 let advice = "behind PgBouncer in transaction mode this store needs PgBouncer 1.21 or \
                     newer with max_prepared_statements above 0 (100, say), or pool_mode = session";
@@ -189,7 +192,7 @@ impl PostgresStore {
                 "three connections at once took longer than the time-out",
                 "look at the server's load and at the limits of its connections",
             ),
-        }
+        })
     }
 
     /// Whether waiters are told.

@@ -16,9 +16,9 @@ mod watch;
 mod wire;
 
 pub use config::PostgresStoreBuilder;
+pub use idempotency_core::Sweeper;
 pub use names::NameError;
 /// The driver, in the version that this crate works with.
 pub use sqlx;
 pub use store::PostgresStore;
-pub use sweep::Sweeper;
 pub use transaction::{BegunInTransaction, TransactionError, TransactionGuard};

@@ -1,9 +1,8 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use idempotency_core::{Operation, StoreError, Sweep, SweepReport};
+use idempotency_core::{Operation, StoreError, Sweep, SweepReport, Sweeper};
 use sqlx::Row;
-use tokio::{task::JoinHandle, time};
 
 use crate::{PostgresStore, error};
 
@@ -23,47 +22,9 @@ impl Sweep for PostgresStore {
     }
 }
 
-/// A task that sweeps in the background. Ends when it is dropped.
-#[derive(Debug)]
-pub struct Sweeper(JoinHandle<()>);
-
-/// Some milliseconds of work for the server.
-const BATCH: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
-
 impl PostgresStore {
-    /// Sweeps now and then every `pause`, in batches of 1 000, until the table holds nothing that is
-    /// past its retention. Any number of processes can do this at once.
-    ///
-    /// Needs a tokio runtime. A sweep that fails is written to `tracing` and tried again after the next
-    /// pause.
+    /// Sweeps in the background every `pause`; see [`Sweeper::start`].
     pub fn sweep_every(&self, pause: Duration) -> Sweeper {
-        let store = self.clone();
-        Sweeper(tokio::spawn(async move {
-            loop {
-                match store.sweep(BATCH).await {
-                    Ok(report) => {
-                        if report.abandoned > 0 {
-                            tracing::warn!(
-                                abandoned = report.abandoned,
-                                "idempotency: records left whose outcome nobody settled"
-                            );
-                        }
-                        if report.more {
-                            // room for live traffic
-                            tokio::task::yield_now().await;
-                            continue;
-                        }
-                    }
-                    Err(error) => tracing::warn!(%error, "idempotency: sweeping failed"),
-                }
-                time::sleep(pause).await;
-            }
-        }))
-    }
-}
-
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        self.0.abort();
+        Sweeper::start(Arc::new(self.clone()), pause)
     }
 }

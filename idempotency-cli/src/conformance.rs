@@ -1,25 +1,24 @@
 //! `idempotency conformance`
 
-use std::process::ExitCode;
-
 use anyhow::Context;
 use idempotency_conformance::{CASES, Suite};
 
 use crate::{
     cli::{Conformance, Format},
+    ended::Ended,
     url_harness::UrlHarness,
 };
 
-pub(crate) async fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(options: &Conformance) -> anyhow::Result<Ended> {
     let mut chosen = CASES.iter().filter(|case| case.matches(&options.filter)).peekable();
     anyhow::ensure!(chosen.peek().is_some(), "no case matches the filter {:?}", options.filter);
     if options.list {
         for case in chosen {
             println!("{} {}", case.clause(), case.name());
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ended::Done);
     }
-    let url = options.store_url.as_deref().context("which store? give its URL")?;
+    let url = options.store_url.as_ref().context("which store? give its URL")?.as_str();
     let suite = suite(options, UrlHarness::connect(url).await?);
     let report = suite.run().await;
     match options.format {
@@ -27,7 +26,7 @@ pub(crate) async fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
         Format::Json => println!("{}", report.to_json()),
         Format::Junit => println!("{}", report.to_junit()),
     }
-    Ok(if report.is_green() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_green() { Ended::Done } else { Ended::No })
 }
 
 fn suite(options: &Conformance, harness: UrlHarness) -> Suite {

@@ -35,6 +35,7 @@ impl StoreUrl {
         let port = match self.0.scheme() {
             "redis" => 6379,
             "postgres" | "postgresql" => 5432,
+            "dynamodb" => return self.endpoint()?.socket_addrs(|| None).ok()?.pop(),
             _ => return None,
         };
         let host = self.0.host_str().filter(|host| !host.is_empty() && !host.contains(','))?;
@@ -42,9 +43,23 @@ impl StoreUrl {
         addresses.next()
     }
 
+    /// Where a `dynamodb:` URL without TLS leads: its host is a table.
+    fn endpoint(&self) -> Option<Url> {
+        let (_, endpoint) = self.0.query_pairs().find(|(name, _)| name == "endpoint")?;
+        Url::parse(&endpoint).ok().filter(|endpoint| endpoint.scheme() == "http")
+    }
+
     /// The same store, reached at `address`; none when its URL has no place for that.
     pub(crate) fn through(&self, address: SocketAddr) -> Option<Self> {
         let mut url = self.0.clone();
+        if url.scheme() == "dynamodb" {
+            let others: Vec<_> = self.0.query_pairs().into_owned().collect();
+            url.query_pairs_mut()
+                .clear()
+                .extend_pairs(others.iter().filter(|(name, _)| name != "endpoint"))
+                .append_pair("endpoint", &format!("http://{address}"));
+            return Some(Self(url));
+        }
         url.set_host(Some(&address.ip().to_string())).ok()?;
         url.set_port(Some(address.port())).ok()?;
         Some(Self(url))
@@ -74,7 +89,18 @@ mod tests {
         let server = |url: &str| StoreUrl::parse(url).unwrap().server();
         assert_eq!(server("redis://127.0.0.1/"), Some("127.0.0.1:6379".parse().unwrap()));
         assert_eq!(server("postgres://u@127.0.0.1:77/db"), Some("127.0.0.1:77".parse().unwrap()));
-        for url in ["memory:", "rediss://127.0.0.1/", "redis+cluster://127.0.0.1/"] {
+        let url = "dynamodb://payments?endpoint=http://127.0.0.1:77&region=eu-west-1";
+        assert_eq!(server(url), Some("127.0.0.1:77".parse().unwrap()));
+        let through = StoreUrl::parse(url).unwrap().through("127.0.0.1:99".parse().unwrap());
+        let expected = "dynamodb://payments?region=eu-west-1&endpoint=http%3A%2F%2F127.0.0.1%3A99";
+        assert_eq!(through.unwrap().as_str(), expected);
+        for url in [
+            "memory:",
+            "rediss://127.0.0.1/",
+            "redis+cluster://127.0.0.1/",
+            "dynamodb://payments?region=eu-west-1",
+            "dynamodb://payments?endpoint=https://127.0.0.1",
+        ] {
             assert_eq!(server(url), None, "{url}");
         }
         let url = StoreUrl::parse("redis://u:p@localhost:77/3?namespace=a").unwrap();

@@ -15,11 +15,11 @@ mod token;
 
 pub use attempt_number::AttemptNumber;
 pub use executor::{
-    Answer, AnswerBody, AnswerError, Attempt, Begun, CheckpointError, ClaimGuard, Classify, Codec,
-    CodecError, ConfigError, DetachedClaim, Disposition, Error, Event, EventKind, Idempotency,
-    IdempotencyBuilder, Never, NotKept, NotKeptReason, Observer, OnDuplicate, OnStoreFailure,
-    Outcome, Question, Recorded, Recovery, Replayed, ResultPolicy, Settle, TracingObserver,
-    Verdict,
+    Answer, AnswerBody, AnswerError, Attempt, BeginOutcome, Begun, CheckpointError, ClaimGuard,
+    Classify, Codec, CodecError, ConfigError, DetachedClaim, Disposition, Error, Event, EventKind,
+    Idempotency, IdempotencyBuilder, Measurement, Never, NotKept, NotKeptReason, Observer,
+    OnDuplicate, OnStoreFailure, Outcome, Question, Recorded, Recovery, Replayed, ResultPolicy,
+    Settle, Source, TracingObserver, Verdict,
 };
 pub use fingerprint::{Fingerprint, FingerprintBuilder, FingerprintError, FingerprintKey};
 pub use key::{IdempotencyKey, KeyDigest, KeyError, Namespace, NamespaceError, Scope, StorageKey};

@@ -109,7 +109,13 @@ impl<B: Body<Data = Bytes>> Body for HttpBody<B> {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Untouched { body } => body.size_hint(),
-            Kind::Held { data, .. } => SizeHint::with_exact(length(data.as_ref())),
+            Kind::Held { data, trailers: None } => SizeHint::with_exact(length(data.as_ref())),
+            // a body of known length is framed by it, and then nothing can follow it in HTTP/1.1
+            Kind::Held { data, trailers: Some(_) } => {
+                let mut hint = SizeHint::new();
+                hint.set_lower(length(data.as_ref()));
+                hint
+            }
             Kind::Open { prefix, rest } => {
                 let (prefix, rest) = (length(prefix.as_ref()), rest.size_hint());
                 let mut hint = SizeHint::new();

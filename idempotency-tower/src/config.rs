@@ -15,6 +15,8 @@ pub(crate) type SettingsOf = Arc<dyn Fn(&Parts) -> RequestSettings + Send + Sync
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) idempotency: Idempotency,
+    /// Whether the executor came with a label of its own.
+    is_labelled: bool,
     pub(crate) scope_of: ScopeOf,
     pub(crate) settings_of: Option<SettingsOf>,
     pub(crate) profile: Profile,
@@ -28,7 +30,8 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn new(idempotency: Idempotency, scope_of: ScopeOf) -> Self {
-        Self {
+        let mut config = Self {
+            is_labelled: !idempotency.label().is_empty(),
             idempotency,
             scope_of,
             settings_of: None,
@@ -39,6 +42,15 @@ impl Config {
             body_timeout: Duration::from_secs(30),
             store_wait: Duration::from_secs(2),
             buffer_wait: Duration::from_millis(250),
+        };
+        config.label_by_profile();
+        config
+    }
+
+    /// Events and metrics name the profile, unless the executor has a label of its own.
+    pub(crate) fn label_by_profile(&mut self) {
+        if !self.is_labelled {
+            self.idempotency = self.idempotency.clone().with_label(self.profile.name);
         }
     }
 

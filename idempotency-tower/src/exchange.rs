@@ -23,7 +23,8 @@ use crate::{
     capture::{Bounds, Captured, capture},
     config::Config,
     flight::Ticket,
-    refusal::Refusal,
+    grpc,
+    refusal::{Asking, Refusal},
     replay,
     stored_response::{self, ToStore},
 };
@@ -69,10 +70,12 @@ where
             // replays need not carry this along
             return Box::pin(exchange.execute(guard, request, inner)).await;
         }
-        Ok(Begun::Replayed(replayed)) => match replay::response(&config, &key, &replayed) {
-            Ok(response) => return Ok(response),
-            Err(refusal) => refusal,
-        },
+        Ok(Begun::Replayed(replayed)) => {
+            match replay::response(&config, &key, arrived.head.version, &replayed) {
+                Ok(response) => return Ok(response),
+                Err(refusal) => refusal,
+            }
+        }
         Ok(Begun::InProgress(running)) => Refusal::InProgress(running),
         Ok(Begun::Mismatch(_)) => Refusal::Mismatch,
         Ok(Begun::Unknown(_)) => Refusal::OutcomeUnknown,
@@ -82,7 +85,7 @@ where
             Refusal::of_error(&error)
         }
     };
-    Ok(refused.into_response(&config.profile))
+    Ok(refused.answer_to(Asking::of(&arrived.head.headers), &config.profile))
 }
 
 /// A request without a key goes through as it is.
@@ -116,10 +119,12 @@ impl Exchange {
         R::Error: Send,
     {
         request.extensions_mut().insert(guard.attempt().clone());
+        let span = guard.attempt().span();
         let work = async {
             let response = inner.call(request).await?;
             Ok(self.read(response).await)
-        };
+        }
+        .instrument(span);
         // how far an error or a panic came, nobody knows
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(Ok(answered)) => Ok(self.answer(guard, answered).await),
@@ -143,17 +148,22 @@ impl Exchange {
         let (head, body) = response.into_parts();
         // what the handler says of its own answer goes before the policy
         let said = head.extensions.get::<Disposition>().copied();
-        let disposition = said.unwrap_or_else(|| self.config.disposition(head.status));
-        let body = if disposition == Disposition::Store {
-            let bounds = Bounds {
-                max_bytes: self.config.max_response_bytes,
-                wait: self.config.buffer_wait,
-                clock: self.config.idempotency.clock(),
-            };
-            capture(&head.headers, body, bounds).await
-        } else {
-            Captured::Untouched(body)
+        let by_status = |status| said.unwrap_or_else(|| self.config.disposition(status));
+        let mut disposition = by_status(head.status);
+        if disposition != Disposition::Store {
+            return Answered { head, body: Captured::Untouched(body), disposition };
+        }
+        let bounds = Bounds {
+            max_bytes: self.config.max_response_bytes,
+            wait: self.config.buffer_wait,
+            clock: self.config.idempotency.clock(),
         };
+        let body = capture(&head.headers, body, bounds).await;
+        if grpc::is_grpc(&head.headers)
+            && let Some(status) = grpc::status(&head.headers, &body)
+        {
+            disposition = by_status(status);
+        }
         Answered { head, body, disposition }
     }
 

@@ -42,11 +42,15 @@ impl IdempotencyLayer {
         }
     }
 
-    /// Another profile. Comes before the settings that change a part of it.
+    /// Another profile. Comes before the settings that change a part of it. Its name becomes the
+    /// executor's label in events and metrics, unless that has one of its own.
     #[must_use]
     pub fn profile(self, profile: Profile) -> Self {
         let retention = profile.retention;
-        let layer = self.with(|config| config.profile = profile);
+        let layer = self.with(|config| {
+            config.profile = profile;
+            config.label_by_profile();
+        });
         match retention {
             Some(retention) => layer.retention(retention),
             None => layer,

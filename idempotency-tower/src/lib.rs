@@ -12,6 +12,7 @@ mod detached;
 mod exchange;
 mod fingerprint;
 mod flight;
+mod grpc;
 mod key;
 mod layer;
 mod profile;
@@ -25,6 +26,10 @@ mod stored_response;
 #[cfg(feature = "axum")]
 pub use attempt_extractor::{CurrentAttempt, NoAttempt};
 pub use body::HttpBody;
+// the types of requests and responses, and the traits of layers and services, in the versions that this
+// crate works with
+pub use http;
+pub use http_body::Body;
 pub use idempotency_core::{
     Answer, Attempt, Disposition, Idempotency, OnDuplicate, ResultPolicy, Retention, Scope,
     Takeover,
@@ -37,4 +42,6 @@ pub use profile::{
 pub use request_settings::RequestSettings;
 pub use service::{IdempotencyService, ResponseFuture};
 pub use stored_headers::StoredHeaders;
-pub use stored_response::stored_response;
+pub use stored_response::{StoredResponse, UnreadableResponse, stored_response};
+pub use tower_layer::Layer;
+pub use tower_service::Service;

@@ -1,3 +1,5 @@
+#[cfg(test)]
+mod docs;
 mod parts;
 mod providers;
 mod webhooks;

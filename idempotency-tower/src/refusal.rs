@@ -1,13 +1,13 @@
 use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use http_body::Body;
 use idempotency_core::{Error, ErrorKind, NotKeptReason, Running};
 use problem_details::ProblemDetails;
 use serde::Serialize;
 
-use crate::{HttpBody, KeySource, Profile, key::KeyFault};
+use crate::{HttpBody, KeySource, Profile, grpc, key::KeyFault};
 
 /// Why a request is not answered by the handler, nor with its stored answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,20 @@ pub(crate) enum Refusal {
     Overloaded,
     ShuttingDown,
     RecordUnreadable,
+}
+
+/// In what form a refusal is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// As problem details.
+    Http,
+    Grpc,
+}
+
+impl Asking {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        if grpc::is_grpc(headers) { Self::Grpc } else { Self::Http }
+    }
 }
 
 /// Where each problem type is explained. A stable part of the answers.
@@ -62,7 +76,23 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn into_response<B>(self, profile: &Profile) -> Response<HttpBody<B>>
+    /// The answer to a request of this kind.
+    pub(crate) fn answer_to<B>(self, request: Asking, profile: &Profile) -> Response<HttpBody<B>>
+    where
+        B: Body<Data = Bytes>,
+    {
+        match request {
+            Asking::Http => self.into_response(profile),
+            Asking::Grpc => grpc::refused(self, profile),
+        }
+    }
+
+    /// How long to wait before the request is repeated; none: that does not help.
+    pub(crate) fn retry_after(self, profile: &Profile) -> Option<Duration> {
+        self.row(profile).retry_after
+    }
+
+    fn into_response<B>(self, profile: &Profile) -> Response<HttpBody<B>>
     where
         B: Body<Data = Bytes>,
     {
@@ -146,7 +176,7 @@ impl Refusal {
         }
     }
 
-    fn detail(self, profile: &Profile) -> Cow<'static, str> {
+    pub(crate) fn detail(self, profile: &Profile) -> Cow<'static, str> {
         match self {
             Self::NoPrincipal => {
                 "Keys belong to an account, and this request names none. Authenticate, then \

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, Version, header};
 use http_body::Body;
 use idempotency_core::{AnswerBody, IdempotencyKey, NotKeptReason, Replayed};
 
@@ -13,13 +13,14 @@ use crate::{HttpBody, config::Config, refusal::Refusal, stored_response};
 pub(crate) fn response<R>(
     config: &Config,
     key: &IdempotencyKey,
+    version: Version,
     replayed: &Replayed,
 ) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
     let mut response = match replayed.answer.body() {
-        AnswerBody::Bytes(bytes) => stored(bytes)?,
+        AnswerBody::Bytes(bytes) => stored(bytes, version)?,
         AnswerBody::NotKept(reason) => acknowledged(config, reason)?,
         AnswerBody::Value => return Err(Refusal::RecordUnreadable),
     };
@@ -38,11 +39,19 @@ where
     Ok(response)
 }
 
-fn stored<R>(bytes: Bytes) -> Result<Response<HttpBody<R>>, Refusal>
+fn stored<R>(bytes: Bytes, version: Version) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,
 {
-    let stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
+    let mut stored = stored_response::decode(bytes).map_err(|_| Refusal::RecordUnreadable)?;
+    if let Some(trailers) = &stored.trailers
+        && version < Version::HTTP_2
+    {
+        // there only what is announced is sent
+        for name in trailers.keys() {
+            stored.headers.append(header::TRAILER, name.clone().into());
+        }
+    }
     let mut response = Response::new(HttpBody::held(stored.body, stored.trailers));
     *response.status_mut() = stored.status;
     *response.headers_mut() = stored.headers;

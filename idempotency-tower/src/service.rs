@@ -20,6 +20,7 @@ use crate::{
     detached::Detached,
     exchange,
     flight::Flight,
+    refusal::Asking,
 };
 
 /// The service that [`IdempotencyLayer`](crate::IdempotencyLayer) makes.
@@ -79,10 +80,11 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let flight = Arc::clone(&self.flight);
+        let asking = Asking::of(&head.headers);
         let head = Box::new(head);
         ResponseFuture::keyed(Detached::new(|no_return| async move {
             match admit(&config, &flight, head, body).await {
-                Err(refusal) => Ok(refusal.into_response(&config.profile)),
+                Err(refusal) => Ok(refusal.answer_to(asking, &config.profile)),
                 Ok(Admitted { arrived, identity: Some(identity) }) => {
                     no_return.pass();
                     exchange::run(config, arrived, identity, inner).await

@@ -1,10 +1,15 @@
+use std::fmt;
+
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use idempotency_core::Answer;
 
 use crate::StoredHeaders;
 
-/// A response as it is stored, format 1. Numbers are big-endian.
+/// A response as the layer stores it: in an [`Answer`] of bytes, for tools that read one; [`stored_response`] makes
+/// one.
+///
+/// Format 1; numbers are big-endian:
 ///
 /// | bytes | what |
 /// |---|---|
@@ -14,19 +19,53 @@ use crate::StoredHeaders;
 /// | 2 | number of trailer lines, m |
 /// | … | n + m lines: length of the name (2), name, length of the value (4), value |
 /// | rest | body |
-#[derive(Debug, PartialEq)]
-pub(crate) struct StoredResponse {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) trailers: Option<HeaderMap>,
-    pub(crate) body: Bytes,
+///
+/// `Debug` shows no header value and no body.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The header lines that are replayed.
+    pub headers: HeaderMap,
+    /// The trailers, if there are any.
+    pub trailers: Option<HeaderMap>,
+    /// The whole body.
+    pub body: Bytes,
 }
 
 const FORMAT: u8 = 1;
 
-/// A stored response that this release cannot read.
+/// Not a stored response, or one that this release cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable;
+pub struct UnreadableResponse;
+
+impl fmt::Display for UnreadableResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a stored HTTP response of format 1")
+    }
+}
+
+impl std::error::Error for UnreadableResponse {}
+
+impl StoredResponse {
+    /// Reads the bytes of an answer that the layer has stored.
+    ///
+    /// # Errors
+    /// They are something else, or of a newer format.
+    pub fn read(stored: Bytes) -> Result<Self, UnreadableResponse> {
+        decode(stored)
+    }
+}
+
+impl fmt::Debug for StoredResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredResponse")
+            .field("status", &self.status)
+            .field("headers", &self.headers.len())
+            .field("body_bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
 
 /// A response as it is to be stored.
 #[derive(Clone, Copy)]
@@ -91,9 +130,9 @@ fn write_lines(out: &mut Vec<u8>, stored: &StoredHeaders, headers: &HeaderMap) -
 }
 
 /// Reads what [`encode`] wrote.
-pub(crate) fn decode(mut stored: Bytes) -> Result<StoredResponse, Unreadable> {
+pub(crate) fn decode(mut stored: Bytes) -> Result<StoredResponse, UnreadableResponse> {
     if stored.try_get_u8().map_err(unreadable)? != FORMAT {
-        return Err(Unreadable);
+        return Err(UnreadableResponse);
     }
     let status = stored.try_get_u16().map_err(unreadable)?;
     let header_lines = stored.try_get_u16().map_err(unreadable)?;
@@ -108,7 +147,7 @@ pub(crate) fn decode(mut stored: Bytes) -> Result<StoredResponse, Unreadable> {
     })
 }
 
-fn lines(stored: &mut Bytes, count: u16) -> Result<HeaderMap, Unreadable> {
+fn lines(stored: &mut Bytes, count: u16) -> Result<HeaderMap, UnreadableResponse> {
     let mut headers = HeaderMap::new();
     for _ in 0..count {
         let length = stored.try_get_u16().map_err(unreadable)?;
@@ -121,15 +160,15 @@ fn lines(stored: &mut Bytes, count: u16) -> Result<HeaderMap, Unreadable> {
     Ok(headers)
 }
 
-fn take(stored: &mut Bytes, length: usize) -> Result<Bytes, Unreadable> {
+fn take(stored: &mut Bytes, length: usize) -> Result<Bytes, UnreadableResponse> {
     if length > stored.len() {
-        return Err(Unreadable);
+        return Err(UnreadableResponse);
     }
     Ok(stored.split_to(length))
 }
 
-fn unreadable<E>(_: E) -> Unreadable {
-    Unreadable
+fn unreadable<E>(_: E) -> UnreadableResponse {
+    UnreadableResponse
 }
 
 #[cfg(test)]

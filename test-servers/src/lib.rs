@@ -20,6 +20,8 @@
 //!
 //! One module a kind of server.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod error;
 mod poll;
 mod port;

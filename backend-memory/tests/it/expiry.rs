@@ -119,6 +119,29 @@ fn the_background_task_comes_back_after_its_runtime_ended() {
     });
 }
 
+/// Kind of fault: memory growth (H-62). The runtime of the background task still exists, but nobody
+/// drives it any more.
+#[test]
+fn records_leave_though_the_tasks_runtime_stands_still() {
+    let (store, clock) = store();
+    let runtime = || runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (idle, driven) = (runtime(), runtime());
+    idle.block_on(async {
+        for number in 0..100 {
+            Caller::of(format!("old{number}")).acquires(&store, 1).await;
+        }
+        tokio::task::yield_now().await;
+    });
+    assert_eq!(idle.metrics().num_alive_tasks(), 1, "the task is there");
+    clock.advance(LEASE + RETENTION + millis(2_000));
+    driven.block_on(async {
+        for number in 0..500 {
+            Caller::of(format!("new{number}")).acquires(&store, 1).await;
+        }
+    });
+    assert_eq!(store.len(), 500);
+}
+
 #[test]
 fn without_a_runtime_new_records_let_expired_ones_leave() {
     let (store, clock) = store();

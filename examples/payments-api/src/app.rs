@@ -12,7 +12,7 @@ use axum::{
 };
 use http::{StatusCode, header};
 use idempotency::{
-    Idempotency,
+    Connected, Idempotency,
     tower::{CurrentAttempt, IdempotencyLayer},
 };
 use serde_json::{Value, json};
@@ -22,14 +22,25 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
+    metrics::Metrics,
     problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
 
-/// The idempotency layer over the store.
-pub(crate) async fn layer(arguments: &Arguments) -> anyhow::Result<IdempotencyLayer> {
+/// The store, whose sweeps are counted.
+pub(crate) async fn store(arguments: &Arguments, metrics: &Metrics) -> anyhow::Result<Connected> {
     let store = idempotency::connect(&arguments.store).await.context("--store")?;
+    Ok(metrics.observer().meter(store))
+}
+
+/// The idempotency layer over the store.
+pub(crate) fn layer(
+    store: Connected,
+    arguments: &Arguments,
+    metrics: &Metrics,
+) -> anyhow::Result<IdempotencyLayer> {
     let idempotency = Idempotency::builder(store)
+        .add_observer(metrics.observer().clone())
         .lease(arguments.lease)
         .retention(arguments.retention)
         .build()
@@ -45,6 +56,7 @@ pub(crate) fn router(
     sandbox: Sandbox,
     layer: &IdempotencyLayer,
     arguments: &Arguments,
+    metrics: &Metrics,
 ) -> anyhow::Result<Router> {
     let limited = rate_limit::by_account(arguments.rate_limit).context("--rate-limit")?;
     let payments = Router::new()
@@ -56,7 +68,9 @@ pub(crate) fn router(
     let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
     Ok(Router::new()
         .merge(payments)
+        .merge(metrics.route())
         .route("/ledger", get(show_ledger))
+        .route("/webhooks", get(show_webhooks))
         .route("/healthz", get(|| async { "ok" }))
         .layer(CatchPanicLayer::custom(after_panic))
         .with_state(sandbox))
@@ -123,6 +137,12 @@ async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, NotJson
     }
     page.push_str("\n]}\n");
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
+}
+
+/// What became of each event.
+async fn show_webhooks(State(sandbox): State<Sandbox>) -> Json<Value> {
+    let deliveries = sandbox.outbox.map(|outbox| outbox.deliveries()).unwrap_or_default();
+    Json(json!({ "events": deliveries }))
 }
 
 /// An effect that cannot be written as JSON: there is none.

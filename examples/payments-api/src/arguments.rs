@@ -3,7 +3,7 @@ use std::{net::SocketAddr, time::Duration};
 use clap::Parser;
 use idempotency::{Lease, Retention};
 
-use crate::RateLimit;
+use crate::{RateLimit, Secret, webhooks::Endpoint};
 
 /// A payments API on loopback: each charge happens once, whatever clients repeat.
 #[derive(Clone, Debug, Parser)]
@@ -36,9 +36,35 @@ pub struct Arguments {
     /// How many requests an account may make at once, and the time in which they come back
     #[arg(long, value_name = "REQUESTS/TIME", default_value = "100/1s")]
     pub rate_limit: RateLimit,
+
+    /// Where `charge.succeeded` is sent to; without it, nowhere
+    #[arg(long, value_name = "URL", requires = "webhook_secret")]
+    pub webhook_url: Option<reqwest::Url>,
+
+    /// What webhooks are signed with: `whsec_` and 24 to 64 bytes in base64
+    #[arg(long, value_name = "SECRET", env = "WEBHOOK_SECRET", hide_env_values = true)]
+    pub webhook_secret: Option<Secret>,
+
+    /// How long a webhook waits for its second try; each further wait is twice as long, with jitter
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub webhook_backoff: Duration,
+
+    /// How often a webhook is tried
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub webhook_tries: usize,
 }
 
 impl Arguments {
+    /// Where webhooks go, if anywhere.
+    pub(crate) fn endpoint(&self) -> Option<Endpoint> {
+        Some(Endpoint {
+            url: self.webhook_url.clone()?,
+            secret: self.webhook_secret.clone()?,
+            backoff: self.webhook_backoff,
+            tries: self.webhook_tries,
+        })
+    }
+
     /// What a user needs to know, with something to paste.
     pub(crate) fn greeting(&self, address: SocketAddr) -> String {
         format!(

@@ -25,12 +25,15 @@ use crate::{
     ledger::{Effect, Ledger},
     problem,
     source::Source,
+    webhooks::Outbox,
 };
 
 /// The sandbox and its ledger.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sandbox {
     pub(crate) ledger: Ledger,
+    /// None: nobody is told.
+    pub(crate) outbox: Option<Outbox>,
     /// Who has met a failure that passes.
     failed_once: Arc<Mutex<HashSet<String>>>,
 }
@@ -48,6 +51,10 @@ pub(crate) struct Payment {
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Sandbox {
+    pub(crate) fn new(outbox: Option<Outbox>) -> Self {
+        Self { outbox, ..Self::default() }
+    }
+
     pub(crate) async fn pay(&self, payment: Payment) -> Response {
         match payment.order.source {
             Source::CardDeclined => declined(),
@@ -82,6 +89,9 @@ impl Sandbox {
             key_digest: attempt.map(|attempt| attempt.key_digest().to_string()),
         };
         self.ledger.add(effect.clone());
+        if let Some(outbox) = &self.outbox {
+            outbox.add(&effect);
+        }
         effect
     }
 

@@ -1,11 +1,17 @@
-use std::{future::Future, net::SocketAddr};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
-use idempotency::tower::IdempotencyLayer;
+use idempotency::{Sweeper, tower::IdempotencyLayer};
 use tokio::net::TcpListener;
 
-use crate::{app, arguments::Arguments, sandbox::Sandbox};
+use crate::{
+    app,
+    arguments::Arguments,
+    metrics::Metrics,
+    sandbox::Sandbox,
+    webhooks::{Outbox, Sender},
+};
 
 /// The payments API on its address, before it answers.
 #[derive(Debug)]
@@ -16,7 +22,12 @@ pub struct Service {
     router: Router,
     layer: IdempotencyLayer,
     sandbox: Sandbox,
+    sender: Option<Sender>,
+    _sweeper: Option<Sweeper>,
 }
+
+/// Between two looks for records past their retention.
+const SWEEP_PAUSE: Duration = Duration::from_mins(1);
 
 impl Service {
     /// Connects to the store and takes the address.
@@ -24,15 +35,22 @@ impl Service {
     /// # Errors
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
-        let layer = app::layer(arguments).await?;
-        let sandbox = Sandbox::default();
-        let router = app::router(sandbox.clone(), &layer, arguments)?;
+        let metrics = Metrics::new()?;
+        let store = app::store(arguments, &metrics).await?;
+        let sweeper = store.sweep_every(SWEEP_PAUSE);
+        let layer = app::layer(store, arguments, &metrics)?;
+        let endpoint = arguments.endpoint();
+        let outbox = endpoint.is_some().then(Outbox::new);
+        let sender = endpoint.zip(outbox.clone());
+        let sender = sender.map(|(endpoint, outbox)| Sender::new(outbox, endpoint)).transpose()?;
+        let sandbox = Sandbox::new(outbox);
+        let router = app::router(sandbox.clone(), &layer, arguments, &metrics)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
         })?;
         let address = listener.local_addr()?;
         let greeting = arguments.greeting(address);
-        Ok(Self { listener, address, greeting, router, layer, sandbox })
+        Ok(Self { listener, address, greeting, router, layer, sandbox, sender, _sweeper: sweeper })
     }
 
     /// Where it listens.
@@ -57,6 +75,9 @@ impl Service {
         A: Future<Output = ()> + Send + 'static,
         I: Future<Output = ()> + Send,
     {
+        if let Some(sender) = &self.sender {
+            sender.start();
+        }
         let server = axum::serve(self.listener, self.router).with_graceful_shutdown(asked);
         tokio::select! {
             ended = server => ended?,
@@ -64,6 +85,12 @@ impl Service {
         }
         // charges whose client has gone are finished and stored too
         self.layer.drain().await;
+        if let Some(sender) = &self.sender {
+            let undelivered = sender.close().await;
+            if undelivered > 0 {
+                tracing::warn!(undelivered, "webhooks are lost with the memory of this process");
+            }
+        }
         Ok(self.sandbox.ledger.effects().len())
     }
 }

@@ -51,6 +51,16 @@ impl Attempt {
         self.0.key.digest()
     }
 
+    /// A `tracing` span named `idempotency.attempt`, with digest and attempt: what is logged inside it
+    /// can be found by its key. [`run`](super::Idempotency::run) and the HTTP layer work inside one.
+    pub fn span(&self) -> tracing::Span {
+        tracing::info_span!(
+            "idempotency.attempt",
+            key = %self.key_digest(),
+            attempt = self.number().get()
+        )
+    }
+
     /// Time from the beginning of attempt 1 to the beginning of this one.
     pub fn first_attempt_ago(&self) -> Duration {
         self.0.first_attempt_ago

@@ -8,6 +8,7 @@ use super::{
     guard::Claim,
     heartbeat::Heartbeat,
     held::{Held, LeaseState},
+    measurement::Lasting,
     waiters::Waiter,
 };
 use crate::{
@@ -32,6 +33,7 @@ pub(super) struct Beginning<'a> {
     token: ClaimToken,
     started_at: Duration,
     waiter: Option<Waiter>,
+    waiting: Option<Lasting>,
     lost_claims: u32,
     /// Whether the store has said something of the key.
     has_heard: bool,
@@ -56,6 +58,7 @@ impl<'a> Beginning<'a> {
             token: ClaimToken::random()?,
             started_at: executor.shared.clock.monotonic(),
             waiter: None,
+            waiting: None,
             lost_claims: 0,
             has_heard: false,
         })
@@ -171,6 +174,7 @@ impl<'a> Beginning<'a> {
             settings: Arc::clone(settings),
             heartbeat: Some(heartbeat),
             settled: false,
+            _hold: Lasting::hold(shared),
         };
         Ok(Some(ClaimGuard::protected(attempt, claim)))
     }
@@ -206,7 +210,10 @@ impl<'a> Beginning<'a> {
         }
         match &mut self.waiter {
             // what changed before the watch began shows in the next claim
-            None => self.waiter = Some(shared.waiters.wait_for(self.key)),
+            None => {
+                self.waiter = Some(shared.waiters.wait_for(self.key));
+                self.waiting = Lasting::wait(shared);
+            }
             Some(changes) => {
                 let profile = shared.store.profile();
                 let lease_end = running.lease_remaining + profile.skew_bound + profile.time_step;
@@ -227,7 +234,7 @@ impl<'a> Beginning<'a> {
             return Err(error.into());
         }
         self.observe(EventKind::RanUnprotected, None, None);
-        Ok(Begun::Acquired(ClaimGuard::unprotected(self.key.clone())))
+        Ok(Begun::Acquired(ClaimGuard::unprotected(&self.executor.shared, self.key.clone())))
     }
 
     pub(super) fn observe(

@@ -128,7 +128,22 @@ impl IdempotencyBuilder {
 
     /// Who hears what happens. Default: [`TracingObserver`](super::TracingObserver).
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.shared.observer = Arc::new(observer);
+        self.shared = self.shared.with_observer(Arc::new(observer));
+        self
+    }
+
+    /// One more who hears what happens, beside those that are set.
+    pub fn add_observer(mut self, observer: impl Observer + 'static) -> Self {
+        let both = (self.shared.observer(), observer);
+        self.shared = self.shared.with_observer(Arc::new(both));
+        self
+    }
+
+    /// A short name for what this executor is for, told with its events: a kind of operation, the
+    /// profile of an HTTP API. One of few, because it becomes a label of metrics. Default: none; an HTTP
+    /// layer then gives the name of its profile.
+    pub fn label(mut self, label: &'static str) -> Self {
+        self.shared.label = label;
         self
     }
 

@@ -1,6 +1,6 @@
 use std::{future::Future, time::Duration};
 
-use super::{EventKind, shared::Shared};
+use super::{EventKind, Measurement, shared::Shared};
 use crate::{
     key::IdempotencyKey,
     store::{Effect, ErrorKind, Operation, StoreError},
@@ -42,7 +42,7 @@ impl Call<'_> {
         let mut tries = 0;
         loop {
             let sent_at = clock.monotonic();
-            let error = match self.once(attempt()).await {
+            let error = match self.once(sent_at, attempt()).await {
                 Ok(answer) => return Ok(Answered { answer, sent_at }),
                 Err(error) => error,
             };
@@ -58,8 +58,9 @@ impl Call<'_> {
     }
 
     /// One try, within the time-out.
-    pub(super) async fn once<A>(
+    async fn once<A>(
         self,
+        sent_at: Duration,
         attempt: impl Future<Output = Result<A, StoreError>> + Send,
     ) -> Result<A, StoreError> {
         // a timer is made only when the store does not answer at once
@@ -72,8 +73,13 @@ impl Call<'_> {
                 Err(StoreError::new(self.operation, ErrorKind::Timeout, detail))
             }
         };
-        if let Err(error) = &answer {
-            let kind = EventKind::StoreFailed(self.operation, error.kind());
+        let error = answer.as_ref().err().map(StoreError::kind);
+        if let Some(now) = self.shared.measuring_since() {
+            let (operation, elapsed) = (self.operation, now.saturating_sub(sent_at));
+            self.shared.measure(Measurement::StoreCall { operation, error, elapsed });
+        }
+        if let Some(error) = error {
+            let kind = EventKind::StoreFailed(self.operation, error);
             self.shared.observe(kind, self.key, None, None);
         }
         answer

@@ -1,29 +1,45 @@
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
 use crate::{
     attempt_number::AttemptNumber,
-    key::KeyDigest,
+    key::{IdempotencyKey, KeyDigest},
     store::{ErrorKind, Operation, Release},
 };
 
-/// Hears what the executor does. Called in the middle of it: be quick, never block, never panic.
-pub trait Observer: Debug + Send + Sync {
-    /// Something happened.
-    fn observe(&self, event: &Event);
-}
-
-/// Something the executor did or met. Holds a digest of the key, never the key or the scope.
+/// Something the executor did or met. Gives a digest of the key, never the key or the scope.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Event {
+pub struct Event<'a> {
     /// What.
     pub kind: EventKind,
-    /// Stands for the key.
-    pub key: KeyDigest,
+    /// Which executor tells.
+    pub source: Source,
     /// The attempt it is about, where one is known.
     pub attempt: Option<AttemptNumber>,
     /// Time since attempt 1 began, where it is known.
     pub first_attempt_ago: Option<Duration>,
+    key: &'a IdempotencyKey,
+}
+
+/// Which executor tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// The kind of its store, as the [profile](crate::StoreProfile::name) says: `memory`, `redis`, …
+    pub store: &'static str,
+    /// Its [label](super::IdempotencyBuilder::label); empty unless it was given one.
+    pub label: &'static str,
+}
+
+impl<'a> Event<'a> {
+    /// An event about `key`, of no attempt in particular.
+    pub const fn new(kind: EventKind, source: Source, key: &'a IdempotencyKey) -> Self {
+        Self { kind, source, attempt: None, first_attempt_ago: None, key }
+    }
+
+    /// What stands for the key. It is computed here, so ask only when somebody will see it.
+    pub fn key_digest(&self) -> KeyDigest {
+        self.key.digest()
+    }
 }
 
 /// What an [`Event`] is about.
@@ -66,30 +82,4 @@ pub enum EventKind {
     RanUnprotected,
     /// A try of a store operation failed; it may be repeated.
     StoreFailed(Operation, ErrorKind),
-}
-
-/// The observer unless another one is set: writes each event to `tracing`.
-///
-/// What may lead to a second execution, or asks for an operator, is a warning; all else is debug.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TracingObserver;
-
-impl Observer for TracingObserver {
-    fn observe(&self, event: &Event) {
-        let Event { kind, key, attempt, first_attempt_ago } = event;
-        let attempt = attempt.map(AttemptNumber::get);
-        match kind {
-            EventKind::Abandoned
-            | EventKind::Restored
-            | EventKind::Lost
-            | EventKind::Unrecorded
-            | EventKind::ReleaseFailed(_)
-            | EventKind::HoldLimitReached
-            | EventKind::RanUnprotected
-            | EventKind::StoreFailed(..) => {
-                tracing::warn!(?kind, %key, attempt, ?first_attempt_ago, "idempotency");
-            }
-            _ => tracing::debug!(?kind, %key, attempt, ?first_attempt_ago, "idempotency"),
-        }
-    }
 }

@@ -8,7 +8,9 @@ use super::{
     call::{Answered, Call},
     heartbeat::Heartbeat,
     held::Held,
+    measurement::Lasting,
     settings::Settings,
+    shared::Shared,
 };
 use crate::{
     attempt_number::AttemptNumber,
@@ -31,6 +33,8 @@ pub struct ClaimGuard {
     attempt: Attempt,
     /// None: without protection.
     claim: Option<Box<Claim>>,
+    /// Of work without protection; a claim has its own.
+    _unprotected: Option<Lasting>,
 }
 
 #[derive(Debug)]
@@ -42,14 +46,16 @@ pub(super) struct Claim {
     pub(super) heartbeat: Option<Heartbeat>,
     /// Whether the store was told how the work ended, or could not be told.
     pub(super) settled: bool,
+    /// Dropped last, after the event of a claim that nobody settled.
+    pub(super) _hold: Option<Lasting>,
 }
 
 impl ClaimGuard {
     pub(super) fn protected(attempt: Attempt, claim: Claim) -> Self {
-        Self { attempt, claim: Some(Box::new(claim)) }
+        Self::from_parts(attempt, Some(Box::new(claim)))
     }
 
-    pub(super) fn unprotected(key: IdempotencyKey) -> Self {
+    pub(super) fn unprotected(shared: &Arc<Shared>, key: IdempotencyKey) -> Self {
         let attempt = Attempt::new(Inner {
             key,
             number: AttemptNumber::FIRST,
@@ -58,11 +64,11 @@ impl ClaimGuard {
             lost: CancellationToken::new(),
             checkpoints: None,
         });
-        Self { attempt, claim: None }
+        Self { attempt, claim: None, _unprotected: Lasting::hold(shared) }
     }
 
     pub(super) fn from_parts(attempt: Attempt, claim: Option<Box<Claim>>) -> Self {
-        Self { attempt, claim }
+        Self { attempt, claim, _unprotected: None }
     }
 
     pub(super) fn into_parts(self) -> (Attempt, Option<Box<Claim>>) {

@@ -12,6 +12,8 @@ mod event;
 mod guard;
 mod heartbeat;
 mod held;
+mod measurement;
+mod observer;
 mod outcome;
 mod pacer;
 mod policy;
@@ -23,7 +25,9 @@ mod settings;
 mod shared;
 mod waiters;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use tracing::{Instrument, Span, field};
 
 pub use answer::{Answer, AnswerBody, AnswerError, NotKeptReason};
 pub use attempt::Attempt;
@@ -31,8 +35,10 @@ pub use builder::IdempotencyBuilder;
 pub use codec::{Codec, CodecError};
 pub use detached::DetachedClaim;
 pub use error::{CheckpointError, ConfigError, Error};
-pub use event::{Event, EventKind, Observer, TracingObserver};
+pub use event::{Event, EventKind, Source};
 pub use guard::ClaimGuard;
+pub use measurement::{BeginOutcome, Measurement};
+pub use observer::{Observer, TracingObserver};
 pub use outcome::{Begun, NotKept, Outcome, Recorded, Replayed};
 pub use policy::{Classify, Disposition, Never, ResultPolicy};
 pub use recovery::{Question, Recovery, Verdict};
@@ -97,7 +103,33 @@ impl Idempotency {
         key: &IdempotencyKey,
         fingerprint: Fingerprint,
     ) -> Result<Begun, Error> {
-        Beginning::new(self, key, fingerprint)?.run().await
+        let span = tracing::debug_span!(
+            "idempotency.begin",
+            key = %key.digest(),
+            outcome = field::Empty,
+            attempt = field::Empty
+        );
+        let since = self.shared.measuring_since();
+        let begun = match Beginning::new(self, key, fingerprint) {
+            Ok(beginning) => beginning.run().instrument(span.clone()).await,
+            Err(error) => Err(error),
+        };
+        if since.is_some() || !span.is_disabled() {
+            self.tell_begun(&begun, since, &span);
+        }
+        begun
+    }
+
+    fn tell_begun(&self, begun: &Result<Begun, Error>, since: Option<Duration>, span: &Span) {
+        let outcome = BeginOutcome::of(begun);
+        span.record("outcome", field::debug(outcome));
+        if let Ok(Begun::Acquired(guard)) = begun {
+            span.record("attempt", guard.attempt().number().get());
+        }
+        if let (Some(since), Some(now)) = (since, self.shared.measuring_since()) {
+            let elapsed = now.saturating_sub(since);
+            self.shared.measure(Measurement::Begun { outcome, elapsed });
+        }
     }
 
     /// Declares the outcome of an abandoned attempt, after looking into it. `seen` comes from
@@ -138,6 +170,18 @@ impl Idempotency {
         let shortest = Retention::from(settings.lease);
         settings.retention = retention.max(shortest);
         self
+    }
+
+    /// The same executor under another [label](IdempotencyBuilder::label).
+    #[must_use]
+    pub fn with_label(mut self, label: &'static str) -> Self {
+        Arc::make_mut(&mut self.shared).label = label;
+        self
+    }
+
+    /// Its [label](IdempotencyBuilder::label); empty unless it was given one.
+    pub fn label(&self) -> &'static str {
+        self.shared.label
     }
 
     /// The same executor, which does this while another attempt is running.

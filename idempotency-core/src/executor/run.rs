@@ -6,6 +6,7 @@ use std::{
 
 use futures_util::FutureExt;
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::Instrument;
 
 use super::{
     Answer, AnswerBody, Attempt, Begun, ClaimGuard, Classify, Codec, Disposition, Error,
@@ -98,7 +99,9 @@ impl Idempotency {
             Begun::Unknown(abandoned) => return Ok(Outcome::Unknown(abandoned)),
         };
         let attempt = guard.attempt().clone();
-        let ended = AssertUnwindSafe(async { work(attempt).await }).catch_unwind().await;
+        let span = attempt.span();
+        let work = async { work(attempt).await }.instrument(span);
+        let ended = AssertUnwindSafe(work).catch_unwind().await;
         let result = match ended {
             Ok(result) => result,
             Err(panic) => give_up(guard, panic).await,

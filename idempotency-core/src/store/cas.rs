@@ -74,14 +74,15 @@ impl<R: RecordStore> CasStore<R> {
                     let longest = 1_u64 << round.min(6);
                     tokio::time::sleep(Duration::from_millis(fastrand::u64(0..longest))).await;
                 }
-                let now = self.now().await?;
+                let now = self.now(operation).await?;
                 let (seen, record) = self.read(operation, &place).await?;
                 let Decision { write, answer } = decide(record.as_ref(), now)?;
                 let Write::Put(record) = write else {
                     return Ok(answer);
                 };
                 let value = record.encode(&place);
-                if self.records.put_if(&place, seen, value, record.expires_at).await? {
+                let put = self.records.put_if(&place, seen, value, record.expires_at).await;
+                if put.map_err(|error| error.during(operation))? {
                     return Ok(answer);
                 }
             }
@@ -96,7 +97,7 @@ impl<R: RecordStore> CasStore<R> {
         operation: Operation,
         place: &StorageKey,
     ) -> Result<(Option<Version>, Option<Record>), StoreError> {
-        match self.records.get(place).await? {
+        match self.records.get(place).await.map_err(|error| error.during(operation))? {
             None => Ok((None, None)),
             Some(stored) => {
                 let record = Record::decode(&stored.value, place)
@@ -109,9 +110,10 @@ impl<R: RecordStore> CasStore<R> {
     /// Always asked for before the record is read: a deadline that is over by then was over when the
     /// record was read. The other way round, a record that is renewed between the two would be judged
     /// by its old deadline.
-    async fn now(&self) -> Result<Now, StoreError> {
+    async fn now(&self, operation: Operation) -> Result<Now, StoreError> {
         let skew_bound = self.records.profile().skew_bound;
-        Ok(Now { at: self.records.now().await?, skew_bound })
+        let at = self.records.now().await.map_err(|error| error.during(operation))?;
+        Ok(Now { at, skew_bound })
     }
 
     async fn within_timeout<T>(
@@ -162,7 +164,7 @@ impl<R: RecordStore> IdempotencyStore for CasStore<R> {
     async fn lookup(&self, key: &IdempotencyKey) -> Result<Option<Record>, StoreError> {
         let place = self.namespace.storage_key(key);
         self.within_timeout(Operation::Lookup, async {
-            let now = self.now().await?;
+            let now = self.now(Operation::Lookup).await?;
             let (_, record) = self.read(Operation::Lookup, &place).await?;
             Ok(machine::lookup(record.as_ref(), now).cloned())
         })

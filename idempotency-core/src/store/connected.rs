@@ -1,6 +1,6 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Doctor, IdempotencyStore, Schema, StoreAdmin, Sweep, Watch};
+use super::{Doctor, IdempotencyStore, Schema, StoreAdmin, Sweep, Sweeper, Watch};
 
 /// A store and what else it can do, in one cheap handle.
 #[derive(Clone)]
@@ -62,6 +62,15 @@ impl Connected {
     /// Sweeping, where the store needs it or allows it.
     pub fn sweep(&self) -> Option<Arc<dyn Sweep>> {
         self.sweep.clone()
+    }
+
+    /// Sweeps in the background every `pause`, until the value is dropped. None: expired records leave
+    /// this store by themselves.
+    pub fn sweep_every(&self, pause: Duration) -> Option<Sweeper> {
+        if self.store.profile().expires_by_itself {
+            return None;
+        }
+        self.sweep().map(|sweep| Sweeper::start(sweep, pause))
     }
 
     /// Telling waiters, where the store can.

@@ -116,6 +116,11 @@ impl StoreError {
         Self { effect: Effect::None, ..self }
     }
 
+    /// The same error, of the operation that the caller asked for.
+    pub(crate) fn during(self, operation: Operation) -> Self {
+        Self { operation, ..self }
+    }
+
     /// The same error, when an earlier try of the same operation may have changed something.
     pub(crate) fn after_unknown_effect(self) -> Self {
         Self { effect: Effect::Unknown, ..self }

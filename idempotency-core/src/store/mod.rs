@@ -31,5 +31,5 @@ pub use profile::{Sharing, StoreProfile, Survives};
 pub use record_store::{RecordStore, Version, Versioned};
 pub use request::{ClaimRequest, CompleteRequest, Release, ReleaseRequest, RenewRequest, Takeover};
 pub use schema::Schema;
-pub use sweep::{Sweep, SweepReport};
+pub use sweep::{Sweep, SweepReport, Sweeper};
 pub use watch::{Watch, Watching};

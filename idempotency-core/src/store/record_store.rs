@@ -1,4 +1,4 @@
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,6 +8,8 @@ use crate::{key::StorageKey, time::Timestamp};
 
 /// All that [`CasStore`](super::CasStore) asks of a store: bytes under a key, replaced only when
 /// nobody else has replaced them.
+///
+/// Its errors need not know for which operation it is asked: `CasStore` says that.
 #[async_trait]
 pub trait RecordStore: Debug + Send + Sync {
     /// The bytes under `key` with their version, or none; from the primary, never a stale replica.
@@ -39,6 +41,31 @@ pub trait RecordStore: Debug + Send + Sync {
     /// What the store promises. The limits are those of the response and the checkpoint: a value is
     /// up to [`Record::OVERHEAD_BYTES`](crate::Record::OVERHEAD_BYTES) longer.
     fn profile(&self) -> &StoreProfile;
+}
+
+#[async_trait]
+impl<R: RecordStore + ?Sized> RecordStore for Arc<R> {
+    async fn get(&self, key: &StorageKey) -> Result<Option<Versioned>, StoreError> {
+        (**self).get(key).await
+    }
+
+    async fn put_if(
+        &self,
+        key: &StorageKey,
+        seen: Option<Version>,
+        value: Bytes,
+        expires_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        (**self).put_if(key, seen, value, expires_at).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        (**self).now().await
+    }
+
+    fn profile(&self) -> &StoreProfile {
+        (**self).profile()
+    }
 }
 
 /// Bytes as they were read, and which version they were.

@@ -13,6 +13,7 @@ mod cancellation;
 mod duplicates;
 mod guard;
 mod lease;
+mod measuring;
 mod outage;
 mod random_faults;
 mod recovery;

@@ -42,6 +42,8 @@ async fn nothing_shows_keys_scopes_or_answers() {
     let outcome: Result<Out, _> =
         idempotency.run(&secret, request("hush"), async |_| Ok(1_u32)).await;
     shown.push(format!("{outcome:?} {}", outcome.as_ref().unwrap_err()));
+    let other = IdempotencyKey::new("hush-scope", "hush-other").unwrap();
+    let _any: Out = idempotency.run(&other, request("hush"), async |_| Ok(1)).await.unwrap();
     let outcome: Out =
         idempotency.run(&secret, request("other"), async |_| Ok(1_u32)).await.unwrap();
     assert!(matches!(outcome, Outcome::Mismatch(_)));
@@ -49,6 +51,10 @@ async fn nothing_shows_keys_scopes_or_answers() {
     let lines = lines.lock().unwrap();
     assert!(lines.contains(&secret.digest().to_string()), "the digest is logged: {lines}");
     assert!(lines.contains("StoreFailed"), "{lines}");
+    let span = format!("idempotency.begin key={} ", secret.digest());
+    assert!(lines.contains(&span), "{lines}");
+    let span = format!("idempotency.attempt key={} attempt=1 ", other.digest());
+    assert!(lines.contains(&span), "the work is in a span of its own: {lines}");
     assert!(!format!("{shown:?} {lines}").contains("hush"), "{shown:?} {lines}");
 }
 
@@ -60,7 +66,11 @@ impl Subscriber for Lines {
         true
     }
 
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+        let mut lines = self.0.lock().unwrap();
+        lines.push_str(span.metadata().name());
+        lines.push(' ');
+        span.record(&mut Line(&mut lines));
         span::Id::from_u64(1)
     }
 

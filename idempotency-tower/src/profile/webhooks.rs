@@ -57,7 +57,7 @@ impl Profile {
     pub fn twilio_webhooks() -> Self {
         let facts = Facts {
             documented: &[Fact::KeySource],
-            source: "https://www.twilio.com/docs/usage/webhooks",
+            source: "https://www.twilio.com/docs/usage/webhooks/webhooks-connection-overrides",
             notes: WEBHOOKS,
         };
         let token = HeaderName::from_static("i-twilio-idempotency-token");

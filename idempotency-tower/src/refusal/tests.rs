@@ -46,7 +46,7 @@ fn all() -> [Refusal; 23] {
 async fn refusals_are_answered_as_the_golden_file_says() {
     let mut answers = String::new();
     for refusal in all() {
-        let response = refusal.into_response::<TestBody>(&Profile::ietf());
+        let response = refusal.answer_to::<TestBody>(Asking::Http, &Profile::ietf());
         let (head, body) = response.into_parts();
         let retry_after = head.headers.get(header::RETRY_AFTER);
         let retry_after = retry_after.map_or("-", |value| value.to_str().unwrap());

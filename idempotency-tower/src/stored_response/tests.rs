@@ -79,11 +79,11 @@ fn foreign_cut_and_future_responses_are_refused() {
         let head = golden.len() - encoded_body(golden);
         for cut in 0..head {
             let cut = Bytes::copy_from_slice(&golden[..cut]);
-            assert_eq!(decode(cut), Err(Unreadable), "{name}");
+            assert_eq!(decode(cut), Err(UnreadableResponse), "{name}");
         }
         let mut future = golden.to_vec();
         future[0] = 2;
-        assert_eq!(decode(future.into()), Err(Unreadable));
+        assert_eq!(decode(future.into()), Err(UnreadableResponse));
     }
     let foreign: [&[u8]; 4] = [
         b"{}",
@@ -92,7 +92,7 @@ fn foreign_cut_and_future_responses_are_refused() {
         b"\x01\x00\xc8\x00\x01\x00\x00\x00\x01 \x00\x00\x00\x00",
     ];
     for bytes in foreign {
-        assert_eq!(decode(Bytes::from_static(bytes)), Err(Unreadable));
+        assert_eq!(decode(Bytes::from_static(bytes)), Err(UnreadableResponse));
     }
 }
 

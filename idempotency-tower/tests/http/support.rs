@@ -83,9 +83,14 @@ impl Call {
     }
 
     /// Adds a line.
-    pub(crate) fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn header(self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        self.named(HeaderName::from_static(name), value)
+    }
+
+    /// Adds a line.
+    pub(crate) fn named(mut self, name: HeaderName, value: impl AsRef<[u8]>) -> Self {
         let value = HeaderValue::from_bytes(value.as_ref()).unwrap();
-        self.headers.append(HeaderName::from_static(name), value);
+        self.headers.append(name, value);
         self
     }
 

@@ -8,7 +8,7 @@ use idempotency_core::StoreError;
 pub enum ConnectError {
     /// Not a URL at all.
     #[error(
-        "the store URL cannot be read: {reason}; a store URL begins with a scheme: `memory:`, `postgres:`, `redis:`"
+        "the store URL cannot be read: {reason}; a store URL begins with a scheme: `memory:`, `postgres:`, `redis:`, `dynamodb:`"
     )]
     NotAUrl {
         /// What the parser says.
@@ -16,8 +16,8 @@ pub enum ConnectError {
     },
     /// No store of this release has this scheme.
     #[error(
-        "the store URL's scheme `{scheme}` is not known; known are: `memory:`, `postgres:`, `redis:`, \
-         `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`"
+        "the store URL's scheme `{scheme}` is not known; known are: `dynamodb:`, `memory:`, `postgres:`, `redis:`, \
+         `rediss:`, `redis+unix:`, `redis+cluster:`, `redis+sentinel:`, `rediss+cluster:`, `rediss+sentinel:`"
     )]
     UnknownScheme {
         /// The scheme.

@@ -1,5 +1,7 @@
 //! Stores by URL. Each backend is one module and one arm.
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod error;
 #[cfg(feature = "memory")]
 mod memory;
@@ -8,7 +10,7 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg_attr(
-    not(all(feature = "memory", feature = "postgres", feature = "redis")),
+    not(all(feature = "dynamodb", feature = "memory", feature = "postgres", feature = "redis")),
     allow(dead_code, reason = "what a URL holds is only read for a store that is built in")
 )]
 mod store_url;
@@ -22,13 +24,19 @@ use self::store_url::StoreUrl;
 ///
 /// | URL | store | feature |
 /// |---|---|---|
+/// | `dynamodb://TABLE[?endpoint=http://…]` | a table of Amazon `DynamoDB`, or of an emulator | `dynamodb`; without an endpoint by `http:` also `aws-config` |
 /// | `memory:` | a new store in the memory of this process | `memory` |
 /// | `postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE` | a table of `PostgreSQL` | `postgres` |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]` | Redis or Valkey, one server | `redis` |
-/// | `rediss://…` | the same over TLS | `redis-tokio-rustls-comp` |
+/// | `rediss://…`, `rediss+cluster:`, `rediss+sentinel:` | the same over TLS | `redis-tokio-rustls-comp` |
 /// | `redis+unix:///SOCKET[?db=DATABASE]` | by its Unix socket | `redis` |
 /// | `redis+cluster://HOST[:PORT],HOST…` | a Redis Cluster, found by any of its nodes | `redis` |
 /// | `redis+sentinel://HOST[:PORT],HOST…/SERVICE[/DATABASE]` | the primary that Sentinels name | `redis` |
+///
+/// Parameters of `dynamodb:`, all optional: `region` and `endpoint`, `namespace`, `create=on` (creates the
+/// table when it is missing), `skew_bound_ms` (1 000 unless given; see the crate `idempotency-dynamodb`),
+/// `partition_key` and `sort_key` (names), `index` (a name), `max_response_bytes`,
+/// `max_checkpoint_bytes` and `timeout_ms`.
 ///
 /// Parameters of `memory:`, all optional: `capacity` (records), `max_response_bytes`,
 /// `max_checkpoint_bytes`, and `namespace`. Every call makes a store of its own, also with the same URL
@@ -57,24 +65,58 @@ use self::store_url::StoreUrl;
 /// error names the part of the URL that is wrong and what is allowed. It never shows the URL itself,
 /// which may hold a password.
 pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
-    let url = StoreUrl::parse(url)?;
+    connect_to(StoreUrl::parse(url)?, SetUp::Expected).await
+}
+
+/// Connects as [`connect`] does, also to a store that is not set up yet: to ask it for its
+/// [`schema`](Connected::schema) or to have it [examined](Connected::doctor).
+///
+/// Where setting up is a matter of the store (`postgres:`), the server may even be out of reach: the
+/// first operation tells.
+///
+/// # Errors
+/// As `connect`.
+pub async fn connect_unchecked(url: &str) -> Result<Connected, ConnectError> {
+    connect_to(StoreUrl::parse(url)?, SetUp::Unchecked).await
+}
+
+/// Whether a store has to be set up already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, reason = "the other stores need no setting up")
+)]
+enum SetUp {
+    Expected,
+    Unchecked,
+}
+
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(unused_variables, reason = "the other stores need no setting up")
+)]
+async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     match url.scheme() {
+        #[cfg(feature = "dynamodb")]
+        "dynamodb" => dynamodb::connect(url).await,
+        #[cfg(not(feature = "dynamodb"))]
+        "dynamodb" => Err(ConnectError::MissingFeature { scheme: "dynamodb", feature: "dynamodb" }),
         #[cfg(feature = "memory")]
         "memory" => memory::connect(url).await,
         #[cfg(not(feature = "memory"))]
         "memory" => Err(ConnectError::MissingFeature { scheme: "memory", feature: "memory" }),
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => postgres::connect(url).await,
+        "postgres" | "postgresql" => postgres::connect(url, set_up).await,
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => {
             Err(ConnectError::MissingFeature { scheme: "postgres", feature: "postgres" })
         }
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
-            redis::connect(url).await
-        }
+        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "rediss+cluster"
+        | "redis+sentinel" | "rediss+sentinel" => redis::connect(url).await,
         #[cfg(not(feature = "redis"))]
-        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "redis+sentinel" => {
+        "redis" | "rediss" | "redis+unix" | "redis+cluster" | "rediss+cluster"
+        | "redis+sentinel" | "rediss+sentinel" => {
             Err(ConnectError::MissingFeature { scheme: "redis", feature: "redis" })
         }
         scheme => Err(ConnectError::UnknownScheme { scheme: scheme.to_owned() }),

@@ -4,7 +4,7 @@ use idempotency_core::{Connected, Namespace, Schema};
 use idempotency_postgres::{NameError, PostgresStore};
 
 use super::{
-    ConnectError,
+    ConnectError, SetUp,
     store_url::{StoreUrl, parameter, refused},
 };
 
@@ -26,7 +26,7 @@ const BYTES: &str = "a whole number of bytes";
 const MILLIS: &str = "a whole number of milliseconds from 1";
 const CONNECTIONS: &str = "a whole number of connections from 1";
 
-pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError> {
+pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     let mut store = PostgresStore::builder();
     if let Some(table) = url.take("table") {
         store = store.table(&table).map_err(wrong_name("table"))?;
@@ -64,11 +64,21 @@ pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError
     let of_driver: Vec<_> =
         DRIVERS.iter().filter_map(|name| Some((*name, url.take(name)?))).collect();
     url.nothing_left(PARAMETERS)?;
+    if let Some((_, mode)) = of_driver.iter().find(|(name, _)| *name == "sslmode") {
+        check_tls(mode)?;
+    }
+    url.has_one_host("one host")?;
+    if url.path_segments().len() > 1 {
+        return Err(refused("path", "it is not a database's name", "`/DATABASE`"));
+    }
     let address = with_parameters(&url.address(), &of_driver)?;
     if create {
         let store = store.build_lazy(&address)?;
         store.create().await?;
         return Ok(store.connected());
+    }
+    if set_up == SetUp::Unchecked {
+        return Ok(store.build_lazy(&address)?.connected());
     }
     Ok(store.connect(&address).await?.connected())
 }
@@ -79,6 +89,23 @@ fn with_parameters(address: &str, parameters: &[(&str, String)]) -> Result<Strin
         url.query_pairs_mut().extend_pairs(parameters);
     }
     Ok(url.into())
+}
+
+/// What the driver would refuse only when it connects.
+fn check_tls(mode: &str) -> Result<(), ConnectError> {
+    const HAS_TLS: bool =
+        cfg!(any(feature = "tls-rustls-ring-native-roots", feature = "tls-rustls-ring-webpki"));
+    const MODES: &str = "`disable`, `allow`, `prefer`, `require`, `verify-ca`, `verify-full`";
+    const FEATURE: &str = "the feature `tls-rustls-ring-webpki` or `tls-rustls-ring-native-roots`, \
+         or the modes `disable`, `allow` and `prefer`";
+    match mode {
+        "disable" | "allow" | "prefer" => Ok(()),
+        "require" | "verify-ca" | "verify-full" if HAS_TLS => Ok(()),
+        "require" | "verify-ca" | "verify-full" => {
+            Err(refused(parameter("sslmode"), "it needs TLS, which is not built in", FEATURE))
+        }
+        _ => Err(refused(parameter("sslmode"), "its value is not one", MODES)),
+    }
 }
 
 fn wrong_name(name: &'static str) -> impl FnOnce(NameError) -> ConnectError {

@@ -13,9 +13,12 @@ const PARAMETERS: &str = "`namespace`, `max_response_bytes`, `max_checkpoint_byt
      `pass`";
 const BYTES: &str = "a whole number of bytes";
 const MILLIS: &str = "a whole number of milliseconds from 1";
+const DATABASE: &str = "a whole number, as in `redis://HOST/2`";
+const SERVICE: &str = "`/SERVICE` or `/SERVICE/DATABASE`, the service as the Sentinels call it";
 const REPLICAS: &str = "a whole number of replicas from 1";
 
 pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError> {
+    check_address(&url)?;
     let mut store = RedisStore::builder();
     if let Some(name) = url.take("namespace") {
         const ALLOWED: &str = "1 to 64 characters out of a-z A-Z 0-9 _ . -";
@@ -40,12 +43,52 @@ pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError
     }
     let mut address = url.address();
     if url.scheme() == "redis+unix" {
-        let of_driver = ["db", "user", "pass"].map(|name| (name, url.take(name)));
+        let database = url.take_number::<u32>("db", DATABASE, |_| true)?;
+        let [user, password] = ["user", "pass"].map(|name| (name, url.take(name)));
+        let of_driver = [("db", database.map(|number| number.to_string())), user, password];
         address = with_parameters(&address, of_driver)?;
     }
     url.nothing_left(PARAMETERS)?;
     Ok(store.connect(&address).await?.connected())
 }
+
+/// What the driver would refuse without naming the part.
+fn check_address(url: &StoreUrl) -> Result<(), ConnectError> {
+    let scheme = url.scheme();
+    if scheme.starts_with("rediss") && !HAS_TLS {
+        let feature = "redis-tokio-rustls-comp";
+        return Err(ConnectError::MissingFeature { scheme: "rediss", feature });
+    }
+    if matches!(scheme, "redis" | "rediss" | "redis+unix") {
+        url.has_one_host("one host; several with `redis+cluster:` or `redis+sentinel:`")?;
+    }
+    let path = url.path_segments();
+    let path: Vec<_> = path.iter().map(String::as_str).collect();
+    let is_database = |text: &str| text.parse::<u32>().is_ok();
+    match (scheme, path.as_slice()) {
+        ("redis+unix", []) => {
+            let allowed = "the socket's, as in `redis+unix:///run/redis.sock`";
+            return Err(refused("path", "it is missing", allowed));
+        }
+        ("redis+unix", _) => return Ok(()),
+        ("redis" | "rediss" | "redis+cluster" | "rediss+cluster", []) => {}
+        ("redis" | "rediss", [database]) if is_database(database) => {}
+        ("redis" | "rediss", _) => {
+            return Err(refused("path", "it is not a database's number", DATABASE));
+        }
+        ("redis+cluster" | "rediss+cluster", _) => {
+            return Err(refused("path", "a Cluster has only one database", "nothing"));
+        }
+        (_, [_service]) => {}
+        (_, [_service, database]) if is_database(database) => {}
+        (_, []) => return Err(refused("path", "it names no service", SERVICE)),
+        _ => return Err(refused("path", "it is not a service and a database", SERVICE)),
+    }
+    url.needs_host()
+}
+
+const HAS_TLS: bool =
+    cfg!(any(feature = "redis-tokio-rustls-comp", feature = "redis-tls-rustls-webpki-roots"));
 
 /// A socket has no place for them but parameters.
 fn with_parameters(

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, str::FromStr};
 
-use url::Url;
+use url::{ParseError, Url};
 
 use super::ConnectError;
 
@@ -15,7 +15,17 @@ pub(super) struct StoreUrl {
 impl StoreUrl {
     pub(super) fn parse(url: &str) -> Result<Self, ConnectError> {
         let (url, more_hosts) = split_hosts(url);
-        let url = Url::parse(&url).map_err(|reason| ConnectError::NotAUrl { reason })?;
+        let url = Url::parse(&url).map_err(unreadable)?;
+        for host in more_hosts.split(',').skip(1) {
+            let alone = Url::parse(&format!("{}://{host}/", url.scheme())).map_err(unreadable)?;
+            if !alone.has_host() {
+                return Err(refused("host", "one of them is empty", HOST));
+            }
+        }
+        if url.scheme() != "memory" && url.fragment().is_some() {
+            const ALLOWED: &str = "no `#`; in a password or a name it is written `%23`";
+            return Err(refused("fragment", "a store URL has none", ALLOWED));
+        }
         let parameters: Vec<_> = url.query_pairs().into_owned().collect();
         for (index, (name, _)) in parameters.iter().enumerate() {
             if parameters.iter().skip(index + 1).any(|(n, _)| n == name) {
@@ -44,6 +54,17 @@ impl StoreUrl {
         address
     }
 
+    /// The host, when there is nothing else between the scheme and the parameters.
+    #[cfg(feature = "dynamodb")]
+    pub(super) fn only_host(&self) -> Option<String> {
+        let has_more = has_credentials(&self.url)
+            || self.url.port().is_some()
+            || !matches!(self.url.path(), "" | "/")
+            || self.url.fragment().is_some()
+            || !self.more_hosts.is_empty();
+        self.url.host_str().filter(|_| !has_more).map(str::to_owned)
+    }
+
     /// Refuses whatever stands between the scheme and the parameters, and a fragment.
     pub(super) fn has_only_parameters(&self) -> Result<(), ConnectError> {
         const ALLOWED: &str = "only parameters after the scheme, as in `memory:?capacity=50000`";
@@ -57,6 +78,28 @@ impl StoreUrl {
             None => Ok(()),
             Some((part, _)) => Err(refused(*part, "this store has none", ALLOWED)),
         }
+    }
+
+    /// The host, which has to be there.
+    pub(super) fn needs_host(&self) -> Result<(), ConnectError> {
+        match self.url.host_str() {
+            Some(host) if !host.is_empty() => Ok(()),
+            _ => Err(refused("host", "it is missing", HOST)),
+        }
+    }
+
+    /// One host, not several.
+    pub(super) fn has_one_host(&self, allowed: &'static str) -> Result<(), ConnectError> {
+        if self.more_hosts.is_empty() {
+            return Ok(());
+        }
+        Err(refused("host", "there are several", allowed))
+    }
+
+    /// What stands between the hosts and the parameters, in parts.
+    pub(super) fn path_segments(&self) -> Vec<String> {
+        let segments = self.url.path().split('/').filter(|segment| !segment.is_empty());
+        segments.map(str::to_owned).collect()
     }
 
     /// Takes a parameter out.
@@ -86,6 +129,24 @@ impl StoreUrl {
             None => Ok(()),
             Some((name, _)) => Err(refused(parameter(name), "it is not known", allowed)),
         }
+    }
+}
+
+const HOST: &str = "a name or an address, an IPv6 address in brackets; `@`, `:`, `/`, `?`, `#` and `%` \
+     in a user or a password are percent-encoded";
+
+/// Names the part that the parser stumbled over.
+fn unreadable(reason: ParseError) -> ConnectError {
+    match reason {
+        ParseError::InvalidPort => {
+            refused("port", "it is not one", "a whole number from 1 to 65535 after the last `:`")
+        }
+        ParseError::EmptyHost => refused("host", "it is missing", HOST),
+        ParseError::IdnaError
+        | ParseError::InvalidIpv4Address
+        | ParseError::InvalidIpv6Address
+        | ParseError::InvalidDomainCharacter => refused("host", "it is not one", HOST),
+        _ => ConnectError::NotAUrl { reason },
     }
 }
 

@@ -6,6 +6,11 @@
     reason = "in tests a failure is a panic"
 )]
 
+mod metrics;
+mod ops;
 mod payments;
+mod queries;
 mod rate_limit;
+mod scrape;
 mod service;
+mod webhooks;

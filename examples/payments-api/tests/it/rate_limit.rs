@@ -23,7 +23,7 @@ async fn a_429_outside_the_layer_never_touches_the_key() {
     .await;
     let (key, reply) = refused.unwrap();
     assert_eq!(reply.headers["content-type"], "application/problem+json");
-    assert_eq!(reply.json()["type"], "/problems/rate-limited");
+    assert_eq!(reply.json()["type"], "https://payments.example/problems/rate-limited");
     assert!(!reply.headers.contains_key("idempotency-expires"), "{reply:?}");
     let wait: u64 = reply.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=5).contains(&wait), "{wait}");
@@ -54,7 +54,7 @@ async fn a_429_of_the_handler_leaves_the_key_free_to_run() {
     let call = charge("tok_rate_limited_once").key("order-1");
     let refused = service.send(call.clone()).await;
     assert_eq!((refused.status.as_u16(), refused.is_replay()), (429, false));
-    assert_eq!(refused.json()["type"], "/problems/sandbox");
+    assert_eq!(refused.json()["type"], "https://payments.example/problems/sandbox");
     assert!(service.effects().await.is_empty());
     // it was claimed: the key stands for this request, and its next attempt runs at once
     let other = service.send(call.clone().customer("cus_2")).await;

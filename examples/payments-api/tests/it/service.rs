@@ -32,6 +32,7 @@ fn command(options: &[&str]) -> Command {
     command
         .args(["--listen", "127.0.0.1:0"])
         .args(options)
+        .env_remove("WEBHOOK_SECRET")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -56,7 +57,7 @@ impl Service {
     /// What it says when it does not start.
     pub(crate) async fn refused(options: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_payments-api"));
-        command.args(options).stdin(Stdio::null()).kill_on_drop(true);
+        command.args(options).env_remove("WEBHOOK_SECRET").stdin(Stdio::null()).kill_on_drop(true);
         let ended = within(command.output()).await.unwrap();
         assert!(!ended.status.success());
         String::from_utf8(ended.stderr).unwrap()

@@ -1,13 +1,25 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use idempotency_core::{Event, EventKind, Observer};
+use idempotency_core::{AttemptNumber, Event, EventKind, KeyDigest, Observer};
 
 /// Remembers what the executor told.
 #[derive(Clone, Debug, Default)]
-pub struct Events(Arc<Mutex<Vec<Event>>>);
+pub struct Events(Arc<Mutex<Vec<Heard>>>);
+
+/// An event, and the key it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    pub kind: EventKind,
+    pub key: KeyDigest,
+    pub attempt: Option<AttemptNumber>,
+    pub first_attempt_ago: Option<Duration>,
+}
 
 impl Events {
-    pub fn all(&self) -> Vec<Event> {
+    pub fn all(&self) -> Vec<Heard> {
         self.0.lock().unwrap().clone()
     }
 
@@ -21,7 +33,9 @@ impl Events {
 }
 
 impl Observer for Events {
-    fn observe(&self, event: &Event) {
-        self.0.lock().unwrap().push(*event);
+    fn observe(&self, event: &Event<'_>) {
+        let Event { kind, attempt, first_attempt_ago, .. } = *event;
+        let heard = Heard { kind, key: event.key_digest(), attempt, first_attempt_ago };
+        self.0.lock().unwrap().push(heard);
     }
 }

@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::{
-    Effect, ErrorKind, Operation, SystemClock,
+    Effect, ErrorKind, Operation, RecordStore, SystemClock,
     machine::{self, Write},
 };
 
@@ -64,8 +64,12 @@ async fn a_caller_whose_reply_was_lost_is_recognised() {
     let other = store.claim(claim(&key, 2)).await.unwrap();
     assert!(matches!(other, ClaimOutcome::InProgress(_)), "{other:?}");
 
-    let store = faulty(&map, Fault::LoseReply, 1);
-    assert!(store.renew(renew(&key, 1)).await.is_err());
+    // shared, and of no particular type: that is a record store too
+    let shared: Arc<dyn RecordStore> = Arc::new(Faulty::new(&map, Fault::LoseReply, 1));
+    let store = CasStore::new(shared);
+    let error = store.renew(renew(&key, 1)).await.unwrap_err();
+    // the records below said `claim`
+    assert_eq!(error.operation(), Operation::Renew);
     let again = store.renew(renew(&key, 1)).await.unwrap();
     assert!(matches!(again, RenewOutcome::Held { .. }), "{again:?}");
 

@@ -1,6 +1,4 @@
 //! Redis by URL: alone, by its socket, as a Cluster, by Sentinels.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use idempotency::{Connected, IdempotencyKey, Sharing, connect};
 use test_servers::redis::{RedisCluster, RedisSentinel, RedisServer};
@@ -49,18 +47,7 @@ async fn a_cluster_and_sentinels_by_several_hosts() {
 }
 
 #[tokio::test]
-async fn a_refused_url_names_the_part_and_shows_no_password() {
-    for (url, part) in [
-        ("redis://u:hunter2@127.0.0.1?namespace=a%20b", "`namespace`"),
-        ("redis://u:hunter2@127.0.0.1?timeout_ms=0", "`timeout_ms`"),
-        ("redis://u:hunter2@127.0.0.1?wait_replicas=0", "`wait_replicas`"),
-        ("redis://u:hunter2@127.0.0.1?colour=red", "`colour`"),
-        ("redis+sentinel://u:hunter2@127.0.0.1,127.0.0.2", "names no service"),
-    ] {
-        let error = connect(url).await.unwrap_err();
-        let shown = format!("{error} {error:?}");
-        assert!(shown.contains(part) && !shown.contains("hunter2"), "{shown}");
-    }
+async fn a_server_that_cannot_be_reached_is_told_without_its_password() {
     // nobody listens there
     let error = connect("redis://u:hunter2@127.0.0.1:1").await.unwrap_err();
     let shown = format!("{error} {error:?}");

@@ -1,0 +1,158 @@
+//! The conditional writes. Every name is written as `#name` and every value as `:name`.
+//!
+//! An operation that is not decided by its condition comes back with the item, and the state machine
+//! decides; so each condition holds only where the machine would write just this. That includes what
+//! cannot be read: an item without one of its attributes, or of another format, meets no condition.
+
+use std::collections::HashMap;
+
+use idempotency_core::{Record, State};
+
+use crate::{
+    layout::{Attribute, Layout},
+    wire,
+};
+
+/// A write and the names that it uses.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    /// None for what puts or deletes a whole item.
+    pub(crate) update: Option<String>,
+    pub(crate) condition: String,
+    pub(crate) names: HashMap<String, String>,
+}
+
+/// The writes that do not depend on what was read before.
+#[derive(Clone, Debug)]
+pub(crate) struct Statements {
+    pub(crate) claim: Statement,
+    pub(crate) complete: Statement,
+    /// Of the holder only: in a transaction nothing is stored anew.
+    pub(crate) complete_held: Statement,
+    pub(crate) renew: Statement,
+    pub(crate) renew_with_checkpoint: Statement,
+    pub(crate) release: Statement,
+    pub(crate) forget: Statement,
+}
+
+/// The record of an attempt, not past its retention, with all that a reader needs.
+const OWN: &str = "#format = :format AND #token = :token AND #attempt = :attempt \
+     AND #expires_at_ms >= :cutoff AND attribute_exists(#fingerprint) \
+     AND attribute_exists(#retention_ms) AND attribute_exists(#retention_s) \
+     AND attribute_exists(#first_claimed_at_ms) AND attribute_exists(#claimed_at_ms)";
+
+/// … that is in progress.
+const HELD: &str = "#state = :in_progress AND attribute_exists(#lease_until_ms) \
+     AND attribute_exists(#sequence) AND attribute_not_exists(#response)";
+
+/// … that was given back.
+const RELEASED: &str = "#state IN (:failed, :unknown) AND attribute_exists(#ended_at_ms) \
+     AND attribute_not_exists(#response)";
+
+const COMPLETE: &str = "SET #format = :format, #state = :completed, #token = :token, \
+     #attempt = :attempt, #fingerprint = :fingerprint, #retention_ms = :retention_ms, \
+     #retention_s = :retention_s, \
+     #first_claimed_at_ms = if_not_exists(#first_claimed_at_ms, :now), \
+     #claimed_at_ms = if_not_exists(#claimed_at_ms, :now), #ended_at_ms = :now, \
+     #expires_at_ms = :expires_at, #delete_after_s = :delete_after, #response = :response \
+     REMOVE #lease_until_ms, #sequence, #checkpoint, #unsettled";
+
+const RENEW: &str = "SET #sequence = :sequence, #lease_until_ms = :lease_until, \
+     #expires_at_ms = #retention_ms + :lease_until, #delete_after_s = #retention_s + :delete_base";
+
+const RELEASE: &str = "SET #state = :released, #ended_at_ms = :now, \
+     #expires_at_ms = #retention_ms + :now, #delete_after_s = #retention_s + :delete_base \
+     REMOVE #lease_until_ms, #sequence";
+
+/// The item stays until the end of its lease, or what is left of its old life: later than it counts.
+const FORGET: &str = "SET #state = :unused, #expires_at_ms = #lease_until_ms \
+     REMOVE #lease_until_ms, #sequence, #checkpoint, #unsettled";
+
+impl Statements {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let statement = |update: Option<&str>, condition: String| {
+            let names = names(layout, &[update.unwrap_or_default(), &condition]);
+            Statement { update: update.map(str::to_owned), condition, names }
+        };
+        let absent = "attribute_not_exists(#key)";
+        let may_complete =
+            format!("{OWN} AND #fingerprint = :fingerprint AND (({HELD}) OR ({RELEASED}))");
+        let may_renew = format!(
+            "{OWN} AND {HELD} AND #sequence <= :sequence AND #lease_until_ms <= :lease_until"
+        );
+        let with_checkpoint = format!("{RENEW}, #checkpoint = :checkpoint");
+        Self {
+            claim: statement(None, absent.to_owned()),
+            complete: statement(Some(COMPLETE), format!("{absent} OR ({may_complete})")),
+            complete_held: statement(
+                Some(COMPLETE),
+                format!("{OWN} AND #fingerprint = :fingerprint AND {HELD}"),
+            ),
+            renew: statement(Some(RENEW), may_renew.clone()),
+            renew_with_checkpoint: statement(Some(&with_checkpoint), may_renew),
+            release: statement(Some(RELEASE), format!("{OWN} AND {HELD}")),
+            // later than the end of its lease the record would count until now
+            forget: statement(
+                Some(FORGET),
+                format!("{OWN} AND {HELD} AND #lease_until_ms >= :now"),
+            ),
+        }
+    }
+}
+
+/// A put that replaces `seen` and nothing else, and its values.
+pub(crate) fn replace(layout: &Layout, seen: &Record) -> (Statement, wire::Item) {
+    let mut condition = "#format = :format AND #state = :state AND #token = :token \
+         AND #attempt = :attempt AND #expires_at_ms = :expires_at"
+        .to_owned();
+    let mut values = wire::Item::from([
+        (":format".to_owned(), wire::number(wire::FORMAT)),
+        (":state".to_owned(), wire::text(wire::state(&seen.state))),
+        (":token".to_owned(), wire::binary(*seen.token.as_bytes())),
+        (":attempt".to_owned(), wire::number(seen.attempt.get())),
+        (":expires_at".to_owned(), wire::moment(seen.expires_at)),
+    ]);
+    if let State::InProgress { lease_until, sequence, .. } = &seen.state {
+        condition.push_str(" AND #sequence = :sequence AND #lease_until_ms = :lease_until");
+        values.insert(":sequence".to_owned(), wire::number(*sequence));
+        values.insert(":lease_until".to_owned(), wire::moment(*lease_until));
+    }
+    let names = names(layout, &[&condition]);
+    (Statement { update: None, condition, names }, values)
+}
+
+/// The names that expressions use: the service refuses others.
+pub(crate) fn names(layout: &Layout, expressions: &[&str]) -> HashMap<String, String> {
+    let used = |alias: &str| {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '#' | ':');
+        expressions.iter().any(|text| text.split(|c| !is_word(c)).any(|word| word == alias))
+    };
+    let attributes = Attribute::ALL.map(|attribute| {
+        (format!("#{}", attribute.default_name()), layout.name(attribute).to_owned())
+    });
+    let key = ("#key".to_owned(), layout.partition_key.clone());
+    attributes.into_iter().chain([key]).filter(|(alias, _)| used(alias)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_names_what_it_uses_and_nothing_else() {
+        let mut layout = Layout::new("table").unwrap();
+        layout.set_partition_key("key").unwrap();
+        layout.set_name(Attribute::State, "status").unwrap();
+        let all = Statements::new(&layout);
+        assert_eq!(all.claim.names, HashMap::from([("#key".to_owned(), "key".to_owned())]));
+        for statement in [all.complete, all.complete_held, all.renew, all.release, all.forget] {
+            let text = format!("{} {}", statement.update.unwrap_or_default(), statement.condition);
+            assert_eq!(statement.names.get("#state").map(String::as_str), Some("status"));
+            for alias in statement.names.keys() {
+                assert!(text.contains(alias.as_str()), "{alias}");
+            }
+            // 4 KB is the limit of the service
+            assert!(text.len() < 2_048, "{}", text.len());
+        }
+    }
+}

@@ -1,0 +1,436 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
+};
+use idempotency_core::{
+    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, CompleteRequest, Connected,
+    CorruptRecord, ErrorKind, FinishOutcome, IdempotencyKey, IdempotencyStore, Namespace,
+    Operation, Record, Release, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Scope,
+    StorageKey, StoreError, StoreProfile,
+    machine::{self, Decision, Now, Write},
+};
+
+use crate::{
+    DynamoDbStoreBuilder, NameError,
+    call::{Call, Refused},
+    error::conflict,
+    expression::{self, Statement, Statements},
+    layout::{Attribute, Layout},
+    timekeeper::Timekeeper,
+    wire::{self, Item, Writer},
+};
+
+/// A store in a table of Amazon `DynamoDB`. Clones share everything.
+///
+/// Every operation is one conditional write, which comes back with the item when its condition does not
+/// hold. A take-over, and a claim of a key whose record is past its retention, need a second one, whose
+/// condition is that nothing has changed since.
+///
+/// # Cancel safety
+/// A dropped operation may have been applied, or be applied later: how late is not bounded (C46).
+#[derive(Clone)]
+pub struct DynamoDbStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) client: Client,
+    pub(crate) layout: Layout,
+    pub(crate) namespace: Namespace,
+    pub(crate) keeper: Arc<Timekeeper>,
+    pub(crate) statements: Statements,
+    pub(crate) timeout: Duration,
+    pub(crate) profile: StoreProfile,
+}
+
+/// How often a decision is written again, when the record changes between two tries.
+const MAX_ROUNDS: u32 = 8;
+
+impl DynamoDbStore {
+    /// A store over the application's own client, in `table`.
+    ///
+    /// # Errors
+    /// No table can have this name.
+    pub fn new(client: Client, table: &str) -> Result<Self, NameError> {
+        Ok(Self::builder(table)?.build(client))
+    }
+
+    /// Other names, another namespace, another bound of the clocks.
+    ///
+    /// # Errors
+    /// No table can have this name.
+    pub fn builder(table: &str) -> Result<DynamoDbStoreBuilder, NameError> {
+        DynamoDbStoreBuilder::new(table)
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.inner.client
+    }
+
+    /// This store with everything else it can do.
+    #[must_use]
+    pub fn connected(&self) -> Connected {
+        Connected::new(Arc::new(self.clone())).with_schema(Arc::new(self.clone()))
+    }
+
+    /// A place that is read to see whether the table answers; what is there does not matter.
+    pub(crate) fn probe(&self) -> Result<StorageKey, StoreError> {
+        let key = IdempotencyKey::new(Scope::global(), "probe").map_err(|source| {
+            StoreError::new(Operation::Connect, ErrorKind::Unexpected, "no key to ask for")
+                .without_effect()
+                .with_source(source)
+        })?;
+        Ok(self.place(&key))
+    }
+
+    pub(crate) fn place(&self, key: &IdempotencyKey) -> StorageKey {
+        self.inner.namespace.storage_key(key)
+    }
+}
+
+impl Inner {
+    pub(crate) fn call(&self, operation: Operation) -> Call {
+        Call::new(operation, &self.keeper)
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now { at: self.keeper.now(), skew_bound: self.keeper.skew_bound }
+    }
+
+    pub(crate) fn writer(&self) -> Writer<'_> {
+        Writer {
+            layout: &self.layout,
+            namespace: self.namespace.name(),
+            skew_bound: self.keeper.skew_bound,
+        }
+    }
+
+    /// Looks before the first write whether the clock may decide: what a wrong clock writes, others
+    /// would have to live with (C33).
+    pub(crate) async fn know_the_time(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+    ) -> Result<(), StoreError> {
+        if !self.keeper.is_right() {
+            self.look(call, place).await?;
+        }
+        Ok(())
+    }
+
+    /// The item at `place`, from a consistent read.
+    pub(crate) async fn look(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+    ) -> Result<Option<Item>, StoreError> {
+        let request = self
+            .client
+            .get_item()
+            .table_name(&self.layout.table)
+            .set_key(Some(self.layout.key(place).collect()))
+            .consistent_read(true)
+            .customize()
+            .interceptor(call.reads())
+            .send();
+        Ok(call.read(request).await?.item)
+    }
+
+    /// Whether there is more to an item than its key.
+    fn is_record(&self, item: &Item) -> bool {
+        item.contains_key(self.layout.name(Attribute::Format))
+    }
+
+    /// The record that an item keeps.
+    ///
+    /// # Errors
+    /// `Corrupt` when it cannot be read (C00) or is the item of another key (C35).
+    pub(crate) fn read(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+        item: Option<Item>,
+    ) -> Result<Option<Record>, StoreError> {
+        let Some(item) = item else {
+            return Ok(None);
+        };
+        let corrupt = |cause| call.failed(StoreError::corrupt(call.operation, cause));
+        if wire::place_of(&self.layout, &item) != Some(place.as_str()) {
+            return Err(corrupt(CorruptRecord::OtherKey));
+        }
+        wire::record(&self.layout, item).map(Some).map_err(corrupt)
+    }
+
+    /// Puts `record` where `seen` is, or where nothing is.
+    async fn put(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+        seen: Option<&Record>,
+        record: &Record,
+    ) -> Result<Result<(), Refused>, StoreError> {
+        let (statement, values) = match seen {
+            None => (self.statements.claim.clone(), None),
+            Some(seen) => {
+                let (statement, values) = expression::replace(&self.layout, seen);
+                (statement, Some(values))
+            }
+        };
+        let request = self
+            .client
+            .put_item()
+            .table_name(&self.layout.table)
+            .set_item(Some(self.writer().item(place, record)))
+            .condition_expression(statement.condition)
+            .set_expression_attribute_names(Some(statement.names))
+            .set_expression_attribute_values(values)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .customize()
+            .interceptor(call.writes())
+            .send();
+        Ok(call.write(request).await?.map(|_| ()))
+    }
+
+    /// Sends an update; answers what was there before.
+    async fn update(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+        statement: &Statement,
+        values: Values,
+        returns: ReturnValue,
+    ) -> Result<Result<Option<Item>, Refused>, StoreError> {
+        let request = self
+            .client
+            .update_item()
+            .table_name(&self.layout.table)
+            .set_key(Some(self.layout.key(place).collect()))
+            .set_update_expression(statement.update.clone())
+            .condition_expression(&statement.condition)
+            .set_expression_attribute_names(Some(statement.names.clone()))
+            .set_expression_attribute_values(Some(values.0))
+            .return_values(returns)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .customize()
+            .interceptor(call.writes())
+            .send();
+        Ok(call.write(request).await?.map(|reply| reply.attributes))
+    }
+
+    /// Lets `decide` decide about what is there, and writes it unless that has changed meanwhile.
+    ///
+    /// `now` was read before `item` was: a deadline that is over by then was over when the item was
+    /// read. The other way round, a record that is renewed between the two would be judged by its old
+    /// deadline.
+    pub(crate) async fn decide<A>(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+        mut item: Option<Item>,
+        mut now: Now,
+        decide: impl Fn(Option<&Record>, Now) -> Result<Decision<A>, StoreError> + Send + Sync,
+    ) -> Result<A, StoreError> {
+        for _ in 0..MAX_ROUNDS {
+            let seen = self.read(call, place, item)?;
+            let decision = decide(seen.as_ref(), now).map_err(|error| call.failed(error))?;
+            let Write::Put(record) = decision.write else {
+                return Ok(decision.answer);
+            };
+            now = self.now();
+            item = match self.put(call, place, seen.as_ref(), &record).await? {
+                Ok(()) => return Ok(decision.answer),
+                Err(Refused(item)) => item,
+            };
+            // an earlier try of this very write was applied, and its answer lost
+            if self.read(call, place, item.clone())?.as_ref() == Some(&record) {
+                return Ok(decision.answer);
+            }
+        }
+        Err(call.failed(conflict(call.operation)))
+    }
+}
+
+/// The values of an expression.
+pub(crate) struct Values(pub(crate) Item);
+
+impl Values {
+    pub(crate) fn new() -> Self {
+        Self(Item::with_capacity(18))
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: AttributeValue) -> Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    /// What the condition of an attempt on its own record compares.
+    fn own(token: ClaimToken, attempt: AttemptNumber, now: Now) -> Self {
+        Self::new()
+            .with(":format", wire::number(wire::FORMAT))
+            .with(":token", wire::binary(*token.as_bytes()))
+            .with(":attempt", wire::number(attempt.get()))
+            .with(":in_progress", wire::text(wire::IN_PROGRESS))
+            .with(":cutoff", wire::moment(now.at.before(now.skew_bound)))
+    }
+
+    /// What a completion writes and compares.
+    pub(crate) fn of_completion(request: &CompleteRequest<'_>, now: Now) -> Self {
+        let expires_at = now.at.after(request.retention.get());
+        Self::own(request.token, request.attempt, now)
+            .with(":completed", wire::text(wire::COMPLETED))
+            .with(":fingerprint", wire::binary(request.fingerprint.to_stored_bytes()))
+            .with(":retention_ms", wire::millis(request.retention.get()))
+            .with(":retention_s", wire::seconds(request.retention.get()))
+            .with(":now", wire::moment(now.at))
+            .with(":expires_at", wire::moment(expires_at))
+            .with(":delete_after", wire::delete_after(expires_at, now.skew_bound))
+            .with(":response", wire::binary(request.response.clone()))
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for DynamoDbStore {
+    async fn claim(&self, request: ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
+        let (inner, place) = (&*self.inner, self.place(request.key));
+        let call = inner.call(Operation::Claim);
+        let work = async {
+            inner.know_the_time(&call, &place).await?;
+            let now = inner.now();
+            // most keys are new: begin with what is right for those
+            let fresh = machine::claim(None, &request, now)?;
+            let Write::Put(record) = fresh.write else {
+                return Ok(fresh.answer);
+            };
+            match inner.put(&call, &place, None, &record).await? {
+                Ok(()) => Ok(fresh.answer),
+                Err(Refused(item)) => {
+                    let decide =
+                        |record: Option<&Record>, now| machine::claim(record, &request, now);
+                    // boxed, so that the usual path is not as large as this one
+                    Box::pin(inner.decide(&call, &place, item, now, decide)).await
+                }
+            }
+        };
+        call.within(inner.timeout, work).await
+    }
+
+    async fn complete(&self, request: CompleteRequest<'_>) -> Result<FinishOutcome, StoreError> {
+        self.profile().check_response(&request.response)?;
+        let (inner, place) = (&*self.inner, self.place(request.key));
+        let call = inner.call(Operation::Complete);
+        let work = async {
+            inner.know_the_time(&call, &place).await?;
+            let now = inner.now();
+            let values = Values::of_completion(&request, now)
+                .with(":failed", wire::text(wire::FAILED))
+                .with(":unknown", wire::text(wire::UNKNOWN));
+            let (statement, returns) = (&inner.statements.complete, ReturnValue::AllOld);
+            match inner.update(&call, &place, statement, values, returns).await? {
+                // an emulator tells the key of an item that was not there
+                Ok(Some(old)) if inner.is_record(&old) => Ok(FinishOutcome::Done),
+                Ok(_) => Ok(FinishOutcome::Restored),
+                Err(Refused(item)) => {
+                    let decide =
+                        |record: Option<&Record>, now| Ok(machine::complete(record, &request, now));
+                    Box::pin(inner.decide(&call, &place, item, now, decide)).await
+                }
+            }
+        };
+        call.within(inner.timeout, work).await
+    }
+
+    async fn renew(&self, request: RenewRequest<'_>) -> Result<RenewOutcome, StoreError> {
+        self.profile().check_checkpoint(request.checkpoint.as_ref())?;
+        let (inner, place) = (&*self.inner, self.place(request.key));
+        let call = inner.call(Operation::Renew);
+        let work = async {
+            inner.know_the_time(&call, &place).await?;
+            let now = inner.now();
+            let lease_until = now.at.after(request.lease.get());
+            let values = Values::own(request.token, request.attempt, now)
+                .with(":sequence", wire::number(request.sequence.get()))
+                .with(":lease_until", wire::moment(lease_until))
+                .with(":delete_base", wire::delete_after(lease_until, now.skew_bound));
+            let (statement, values) = match &request.checkpoint {
+                None => (&inner.statements.renew, values),
+                Some(checkpoint) => (
+                    &inner.statements.renew_with_checkpoint,
+                    values.with(":checkpoint", wire::binary(checkpoint.clone())),
+                ),
+            };
+            match inner.update(&call, &place, statement, values, ReturnValue::None).await? {
+                Ok(_) => Ok(RenewOutcome::Held { lease_remaining: request.lease.get() }),
+                Err(Refused(item)) => {
+                    let decide =
+                        |record: Option<&Record>, now| Ok(machine::renew(record, &request, now));
+                    Box::pin(inner.decide(&call, &place, item, now, decide)).await
+                }
+            }
+        };
+        call.within(inner.timeout, work).await
+    }
+
+    async fn release(&self, request: ReleaseRequest<'_>) -> Result<ReleaseOutcome, StoreError> {
+        let (inner, place) = (&*self.inner, self.place(request.key));
+        let call = inner.call(Operation::Release);
+        let work = async {
+            inner.know_the_time(&call, &place).await?;
+            let now = inner.now();
+            let values =
+                Values::own(request.token, request.attempt, now).with(":now", wire::moment(now.at));
+            let is_first = request.attempt == AttemptNumber::FIRST;
+            let (statement, values) = if request.release == Release::NotStarted && is_first {
+                (&inner.statements.forget, values.with(":unused", wire::text(wire::UNUSED)))
+            } else {
+                let word =
+                    if request.release == Release::Unknown { wire::UNKNOWN } else { wire::FAILED };
+                let values = values
+                    .with(":released", wire::text(word))
+                    .with(":delete_base", wire::delete_after(now.at, now.skew_bound));
+                (&inner.statements.release, values)
+            };
+            match inner.update(&call, &place, statement, values, ReturnValue::None).await? {
+                Ok(_) => Ok(ReleaseOutcome::Released),
+                Err(Refused(item)) => {
+                    let decide =
+                        |record: Option<&Record>, now| Ok(machine::release(record, &request, now));
+                    Box::pin(inner.decide(&call, &place, item, now, decide)).await
+                }
+            }
+        };
+        call.within(inner.timeout, work).await
+    }
+
+    async fn lookup(&self, key: &IdempotencyKey) -> Result<Option<Record>, StoreError> {
+        let (inner, place) = (&*self.inner, self.place(key));
+        let call = inner.call(Operation::Lookup);
+        let work = async {
+            let now = inner.now();
+            let item = inner.look(&call, &place).await?;
+            let record = inner.read(&call, &place, item)?;
+            Ok(record.filter(|record| machine::lookup(Some(record), now).is_some()))
+        };
+        call.within(inner.timeout, work).await
+    }
+
+    fn profile(&self) -> &StoreProfile {
+        &self.inner.profile
+    }
+}
+
+/// Shows where the records are and nothing of them.
+impl fmt::Debug for DynamoDbStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamoDbStore")
+            .field("layout", &self.inner.layout)
+            .field("namespace", &self.inner.namespace)
+            .field("timeout", &self.inner.timeout)
+            .field("skew_bound", &self.inner.keeper.skew_bound)
+            .finish_non_exhaustive()
+    }
+}

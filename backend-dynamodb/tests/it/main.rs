@@ -1,0 +1,6 @@
+//! The store on an emulator, or on what `DYNAMODB_URL` names.
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod support;

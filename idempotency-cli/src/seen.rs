@@ -1,0 +1,24 @@
+//! What an operator has seen, compared with what is there.
+
+use idempotency::{Connected, IdempotencyKey, Record};
+
+use crate::args::SeenAttempt;
+pub(crate) use crate::record::state_of;
+
+/// The record of `key`, if it is there and of the attempt that was `seen`; what is not so is said.
+pub(crate) async fn look(
+    store: &Connected,
+    key: &IdempotencyKey,
+    seen: Option<SeenAttempt>,
+) -> anyhow::Result<Option<Record>> {
+    let Some(record) = store.store().lookup(key).await? else {
+        eprintln!("no record: the key {} is unused, or its retention is over", key.digest());
+        return Ok(None);
+    };
+    let there = SeenAttempt::from(&record);
+    if let Some(seen) = seen.filter(|seen| *seen != there) {
+        eprintln!("nothing was changed: the record is of attempt {there}, not of {seen}");
+        return Ok(None);
+    }
+    Ok(Some(record))
+}

@@ -1,0 +1,69 @@
+//! The stores that every verb is tried on, each on a real server.
+
+use std::sync::OnceLock;
+
+use idempotency_conformance::unique_namespace;
+use test_servers::{postgres::PostgresServer, redis::RedisServer};
+
+/// A store with records of its own.
+pub(crate) struct Backend {
+    /// As its profile says.
+    pub(crate) name: &'static str,
+    pub(crate) url: String,
+    /// What its doctor finds at a server that is made for tests.
+    pub(crate) hazard: &'static str,
+}
+
+impl Backend {
+    pub(crate) const TABLE: &str = "intents";
+    pub(crate) const OTHER_TABLE: &str = "not_yet_there";
+
+    /// The same server, where nothing is set up yet.
+    pub(crate) fn not_set_up(&self) -> String {
+        self.url.replace(Self::TABLE, Self::OTHER_TABLE).replace("&create=on", "")
+    }
+}
+
+pub(crate) fn redis() -> Backend {
+    static SERVER: OnceLock<RedisServer> = OnceLock::new();
+    let url = SERVER.get_or_init(|| RedisServer::start().unwrap()).url();
+    Backend {
+        name: "redis",
+        url: format!("{url}/?namespace={}", unique_namespace().name()),
+        hazard: "persistence is off",
+    }
+}
+
+pub(crate) fn postgres() -> Backend {
+    static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+    let url = SERVER.get_or_init(|| PostgresServer::start().unwrap()).url();
+    let (table, namespace) = (Backend::TABLE, unique_namespace());
+    Backend {
+        name: "postgres",
+        url: format!("{url}?table={table}&create=on&namespace={}", namespace.name()),
+        hazard: "fsync is off",
+    }
+}
+
+/// Makes each of the functions a test on each backend.
+macro_rules! on_every_backend {
+    ($($case:ident),* $(,)?) => {
+        on_backend!(redis: $($case),*);
+        on_backend!(postgres: $($case),*);
+    };
+}
+
+macro_rules! on_backend {
+    ($backend:ident: $($case:ident),*) => {
+        mod $backend {
+            $(
+                #[test]
+                fn $case() {
+                    super::$case(&crate::backend::$backend());
+                }
+            )*
+        }
+    };
+}
+
+pub(crate) use {on_backend, on_every_backend};
