@@ -24,7 +24,7 @@ use crate::{
     config::Config,
     flight::Ticket,
     grpc,
-    joined::{Asked, Given, given},
+    joined::{Client, Given, given},
     refusal::{Asking, Refusal},
     replay, stored_response,
 };
@@ -33,7 +33,7 @@ use crate::{
 struct Exchange {
     config: Arc<Config>,
     ticket: Ticket,
-    asked: Asked,
+    client: Client,
 }
 
 /// An answer of the inner service.
@@ -77,7 +77,8 @@ where
     let refused = match begun {
         Ok(Begun::Acquired(guard)) => {
             let (request, ticket) = arrived.into_request();
-            let exchange = Exchange { config, ticket, asked: Asked::by(&request) };
+            let client = Client::of(&request);
+            let exchange = Exchange { config, ticket, client };
             // replays need not carry this along
             return Box::pin(exchange.execute(guard, request, inner)).await;
         }
@@ -130,10 +131,10 @@ impl Exchange {
         R::Error: Send,
     {
         let attempt = guard.attempt().clone();
-        let span = attempt.span();
         let current = CurrentAttempt::new(attempt.clone(), Arc::clone(&self.config));
         request.extensions_mut().insert(attempt);
         request.extensions_mut().insert(current);
+        let span = guard.attempt().span();
         let work = async {
             let response = inner.call(request).await?;
             Ok(self.read(response).await)
@@ -186,8 +187,8 @@ impl Exchange {
         if let Some(&retention) = head.extensions.get::<Retention>() {
             guard = guard.with_retention(retention);
         }
-        let (config, asked) = (Arc::clone(&self.config), self.asked);
-        let retention = guard.retention();
+        let (config, client, retention) =
+            (Arc::clone(&self.config), self.client, guard.retention());
         let attempt = guard.attempt().clone();
         let otherwise = match disposition {
             Disposition::Store => {
@@ -211,7 +212,7 @@ impl Exchange {
             Settled::OnRecord => true,
             Settled::Open => false,
             Settled::Joined(joined) => {
-                match given(&config, &attempt, asked, (joined, own.as_ref())) {
+                match given(&config, (client, &attempt), joined, own.as_ref()) {
                     Given::Own(on_record) => on_record,
                     Given::Instead(response) => return response,
                 }

@@ -77,8 +77,8 @@ const fn code(refusal: Refusal) -> u16 {
         // not to be tried again as it is
         Refusal::Mismatch | Refusal::OutcomeUnknown => 9,
         // to be tried again
-        Refusal::InProgress(_) | Refusal::RolledBack => 10,
-        Refusal::RecordUnreadable => 13,
+        Refusal::InProgress(_) => 10,
+        Refusal::RecordUnreadable | Refusal::RolledBack => 13,
         Refusal::StoreUnavailable | Refusal::Overloaded | Refusal::ShuttingDown => 14,
         Refusal::NoPrincipal => 16,
     }

@@ -12,6 +12,19 @@ use crate::{
     replay::{self, Committed},
 };
 
+/// Who asked, and reads the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Client {
+    version: Version,
+    asking: Asking,
+}
+
+impl Client {
+    pub(crate) fn of<B>(request: &Request<B>) -> Self {
+        Self { version: request.version(), asking: Asking::of(request.headers()) }
+    }
+}
+
 /// What the client gets.
 pub(crate) enum Given<R: Body> {
     /// The handler's own answer. True: it is on record.
@@ -20,31 +33,18 @@ pub(crate) enum Given<R: Body> {
     Instead(Response<HttpBody<R>>),
 }
 
-/// How the client asked, and wants to be answered.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked {
-    asking: Asking,
-    version: Version,
-}
-
-impl Asked {
-    pub(crate) fn by<B>(request: &Request<B>) -> Self {
-        Self { asking: Asking::of(request.headers()), version: request.version() }
-    }
-}
-
 /// `own` is the handler's answer as it is stored; none when it is not final.
 pub(crate) fn given<R>(
     config: &Config,
-    attempt: &Attempt,
-    asked: Asked,
-    (joined, own): (Joined, Option<&Answer>),
+    (client, attempt): (Client, &Attempt),
+    joined: Joined,
+    own: Option<&Answer>,
 ) -> Given<R>
 where
     R: Body<Data = Bytes>,
 {
     let refused =
-        |refusal: Refusal| Given::Instead(refusal.answer_to(asked.asking, &config.profile));
+        |refusal: Refusal| Given::Instead(refusal.answer_to(client.asking, &config.profile));
     match joined {
         Joined::Committed(answer) => match answer.body() {
             _ if own == Some(&answer) => Given::Own(true),
@@ -53,8 +53,10 @@ where
             _ => {
                 let (key, retention) = (attempt.key(), config.idempotency.retention());
                 let retention = attempt.joined_retention().unwrap_or(retention);
-                let (answer, version) = (&answer, asked.version);
-                match replay::committed(config, Committed { answer, key, retention, version }) {
+                match replay::committed(
+                    config,
+                    Committed { answer: &answer, key, version: client.version, retention },
+                ) {
                     Ok(response) => Given::Instead(response),
                     Err(refusal) => refused(refusal),
                 }

@@ -28,9 +28,9 @@ mod stored_response;
 #[cfg(feature = "axum")]
 pub use attempt_extractor::NoAttempt;
 pub use body::HttpBody;
-pub use current_attempt::CurrentAttempt;
 // the types of requests and responses, and the traits of layers and services, in the versions that this
 // crate works with
+pub use current_attempt::CurrentAttempt;
 pub use http;
 pub use http_body::Body;
 pub use idempotency_core::{
@@ -48,3 +48,8 @@ pub use stored_headers::StoredHeaders;
 pub use stored_response::{StoredResponse, UnreadableResponse, stored_response};
 pub use tower_layer::Layer;
 pub use tower_service::Service;
+
+/// The examples of the chapter on HTTP compile.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../docs/http.md")]
+mod chapter_on_http {}

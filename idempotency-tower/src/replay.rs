@@ -19,7 +19,7 @@ pub(crate) fn response<R>(
 where
     R: Body<Data = Bytes>,
 {
-    let mut response = whole(config, &replayed.answer, version)?;
+    let mut response = whole(config, version, &replayed.answer)?;
     let headers = response.headers_mut();
     let markers = &config.profile.markers;
     if let Some((name, value)) = &markers.replayed {
@@ -43,7 +43,7 @@ pub(crate) fn committed<R>(
 where
     R: Body<Data = Bytes>,
 {
-    let mut response = whole(config, committed.answer, committed.version)?;
+    let mut response = whole(config, committed.version, committed.answer)?;
     mark_expiry(config, response.headers_mut(), committed.retention.get());
     mark_key(config, response.headers_mut(), committed.key);
     Ok(response)
@@ -54,14 +54,14 @@ where
 pub(crate) struct Committed<'a> {
     pub(crate) answer: &'a Answer,
     pub(crate) key: &'a IdempotencyKey,
-    pub(crate) retention: Retention,
     pub(crate) version: Version,
+    pub(crate) retention: Retention,
 }
 
 fn whole<R>(
     config: &Config,
-    answer: &Answer,
     version: Version,
+    answer: &Answer,
 ) -> Result<Response<HttpBody<R>>, Refusal>
 where
     R: Body<Data = Bytes>,

@@ -3,7 +3,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use idempotency::{Connected, PostgresStore};
 
-use crate::ledger::{Ledger, MemoryLedger, PostgresLedger};
+use crate::{
+    ledger::{Ledger, MemoryLedger, PostgresLedger},
+    metrics::Metrics,
+};
 
 /// Where the keys and the ledger are: in one database where that is possible.
 #[derive(Debug)]
@@ -13,7 +16,13 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    pub(crate) async fn open(url: &str) -> Result<Self> {
+    /// Its sweeps are counted.
+    pub(crate) async fn open(url: &str, metrics: &Metrics) -> Result<Self> {
+        let backing = Self::unmetered(url).await?;
+        Ok(Self { store: metrics.observer().meter(backing.store), ..backing })
+    }
+
+    async fn unmetered(url: &str) -> Result<Self> {
         let is_postgres = url.starts_with("postgres://") || url.starts_with("postgresql://");
         if is_postgres {
             let store = idempotency::connect_postgres(url).await.context("--store")?;

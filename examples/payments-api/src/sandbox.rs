@@ -22,7 +22,7 @@ use idempotency::tower::CurrentAttempt;
 use crate::{
     account::Account,
     charge::{Kind, Order, Receipt},
-    ledger::{Effect, Ledger, LedgerError},
+    ledger::{Effect, Ledger},
     problem,
     source::Source,
     webhooks::Outbox,
@@ -92,20 +92,11 @@ impl Sandbox {
             Ok(entry) => entry,
             Err(error) => return error.into_response(),
         };
-        let tell = |effect: &Effect| {
-            if let Some(outbox) = &self.outbox {
-                outbox.add(effect);
-            }
-        };
-        let has_happened = entry.has_happened();
-        if has_happened {
-            tell(&effect);
-        }
         let response = answer(order.source, effect.clone());
         match entry.commit(attempt.as_ref(), response).await {
             Ok(response) => {
-                if !has_happened {
-                    tell(&effect);
+                if let Some(outbox) = &self.outbox {
+                    outbox.add(&effect);
                 }
                 response
             }

@@ -37,8 +37,7 @@ impl Service {
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
         let metrics = Metrics::new()?;
-        let Backing { store, ledger } = Backing::open(&arguments.store).await?;
-        let store = metrics.observer().meter(store);
+        let Backing { store, ledger } = Backing::open(&arguments.store, &metrics).await?;
         let sweeper = store.sweep_every(SWEEP_PAUSE);
         let layer = app::layer(store, arguments, &metrics)?;
         let endpoint = arguments.endpoint();

@@ -27,10 +27,6 @@ struct Written;
 
 #[async_trait]
 impl Entry for Written {
-    fn has_happened(&self) -> bool {
-        true
-    }
-
     async fn commit(
         self: Box<Self>,
         _attempt: Option<&CurrentAttempt>,

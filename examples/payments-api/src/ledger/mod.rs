@@ -42,9 +42,6 @@ pub(crate) trait Ledger: fmt::Debug + Send + Sync {
 /// An effect that is written down, before its answer is given. Dropped, a ledger in a database forgets it.
 #[async_trait]
 pub(crate) trait Entry: Send {
-    /// Whether the effect has happened, whatever follows. Else it happens with the commit.
-    fn has_happened(&self) -> bool;
-
     /// Makes it last, and the answer with it where both are in one database. What is returned goes to the
     /// client.
     async fn commit(

@@ -104,10 +104,6 @@ struct Written {
 
 #[async_trait]
 impl Entry for Written {
-    fn has_happened(&self) -> bool {
-        false
-    }
-
     async fn commit(
         mut self: Box<Self>,
         attempt: Option<&CurrentAttempt>,
