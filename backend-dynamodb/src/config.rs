@@ -225,4 +225,14 @@ impl DynamoDbStoreBuilder {
         call.within(inner.timeout, inner.look(&call, &probe)).await?;
         Ok(store)
     }
+
+    /// As [`connect`](Self::connect), without looking whether anything is there: for a table that is
+    /// yet to be created.
+    ///
+    /// # Errors
+    /// The feature is missing, or there are no credentials.
+    pub async fn connect_unchecked(self) -> Result<DynamoDbStore, StoreError> {
+        let client = connect::client(&self.place, self.timeout).await?;
+        Ok(self.build(client))
+    }
 }

@@ -74,7 +74,10 @@ impl DynamoDbStore {
     /// This store with everything else it can do.
     #[must_use]
     pub fn connected(&self) -> Connected {
-        Connected::new(Arc::new(self.clone())).with_schema(Arc::new(self.clone()))
+        Connected::new(Arc::new(self.clone()))
+            .with_admin(Arc::new(self.clone()))
+            .with_schema(Arc::new(self.clone()))
+            .with_doctor(Arc::new(self.clone()))
     }
 
     /// A place that is read to see whether the table answers; what is there does not matter.
@@ -275,6 +278,8 @@ impl Values {
             .with(":token", wire::binary(*token.as_bytes()))
             .with(":attempt", wire::number(attempt.get()))
             .with(":in_progress", wire::text(wire::IN_PROGRESS))
+            .with(":binary", wire::text("B"))
+            .with(":number", wire::text("N"))
             .with(":cutoff", wire::moment(now.at.before(now.skew_bound)))
     }
 

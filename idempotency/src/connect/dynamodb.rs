@@ -4,7 +4,7 @@ use idempotency_core::{Connected, Namespace};
 use idempotency_dynamodb::{DynamoDbStore, NameError};
 
 use super::{
-    ConnectError,
+    ConnectError, SetUp,
     store_url::{StoreUrl, parameter, refused},
 };
 
@@ -21,7 +21,7 @@ const MILLIS: &str = "a whole number of milliseconds from 1";
 /// The value of the sort key, where there is one: it tells the records from other items of the table.
 const SORT_VALUE: &str = "idempotency";
 
-pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError> {
+pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     let table = url.only_host().ok_or_else(|| refused("host", "it is not one", TABLE))?;
     let mut store =
         DynamoDbStore::builder(&table).map_err(|_| refused("host", "it is not one", TABLE))?;
@@ -69,6 +69,9 @@ pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError
         }
     });
     url.nothing_left(PARAMETERS)?;
+    if set_up == SetUp::Unchecked {
+        return Ok(store.connect_unchecked().await?.connected());
+    }
     Ok(store.connect().await?.connected())
 }
 
