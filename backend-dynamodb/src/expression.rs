@@ -37,17 +37,18 @@ pub(crate) struct Statements {
 
 /// The record of an attempt, not past its retention, with all that a reader needs.
 const OWN: &str = "#format = :format AND #token = :token AND #attempt = :attempt \
-     AND #expires_at_ms >= :cutoff AND attribute_exists(#fingerprint) \
-     AND attribute_exists(#retention_ms) AND attribute_exists(#retention_s) \
-     AND attribute_exists(#first_claimed_at_ms) AND attribute_exists(#claimed_at_ms)";
+     AND #expires_at_ms >= :cutoff AND attribute_type(#fingerprint, :binary) \
+     AND attribute_type(#retention_ms, :number) AND attribute_type(#retention_s, :number) \
+     AND attribute_type(#first_claimed_at_ms, :number) AND attribute_type(#claimed_at_ms, :number) \
+     AND (attribute_not_exists(#checkpoint) OR attribute_type(#checkpoint, :binary)) \
+     AND attribute_not_exists(#response)";
 
 /// … that is in progress.
-const HELD: &str = "#state = :in_progress AND attribute_exists(#lease_until_ms) \
-     AND attribute_exists(#sequence) AND attribute_not_exists(#response)";
+const HELD: &str = "#state = :in_progress AND attribute_type(#lease_until_ms, :number) \
+     AND attribute_type(#sequence, :number)";
 
 /// … that was given back.
-const RELEASED: &str = "#state IN (:failed, :unknown) AND attribute_exists(#ended_at_ms) \
-     AND attribute_not_exists(#response)";
+const RELEASED: &str = "#state IN (:failed, :unknown) AND attribute_type(#ended_at_ms, :number)";
 
 const COMPLETE: &str = "SET #format = :format, #state = :completed, #token = :token, \
      #attempt = :attempt, #fingerprint = :fingerprint, #retention_ms = :retention_ms, \

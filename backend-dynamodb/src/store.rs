@@ -278,6 +278,8 @@ impl Values {
             .with(":token", wire::binary(*token.as_bytes()))
             .with(":attempt", wire::number(attempt.get()))
             .with(":in_progress", wire::text(wire::IN_PROGRESS))
+            .with(":binary", wire::text("B"))
+            .with(":number", wire::text("N"))
             .with(":cutoff", wire::moment(now.at.before(now.skew_bound)))
     }
 

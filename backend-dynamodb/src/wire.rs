@@ -73,11 +73,12 @@ pub(crate) fn shard(namespace: &str, shard: u8) -> String {
 }
 
 fn shard_of(namespace: &str, place: &StorageKey) -> String {
-    // FNV-1a; all that matters is that keys spread
+    // FNV-1a, mixed once more: all that matters is that keys spread
     let hash = place.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    shard(namespace, u8::try_from((hash >> 32) % u64::from(SHARDS)).unwrap_or_default())
+    let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd) >> 33;
+    shard(namespace, u8::try_from(mixed % u64::from(SHARDS)).unwrap_or_default())
 }
 
 /// What items are made with.

@@ -95,7 +95,7 @@ impl PostgresStore {
             SetUp::Missing => {
                 let detail = format!(
                     "the table {} or its functions are missing: set them up with \
-                     `create=on` in the store URL, or Schema::create",
+                     `idempotency schema URL --apply`, `create=on` in the store URL, or Schema::create",
                     self.inner.names.table()
                 );
                 Err(StoreError::new(operation, ErrorKind::Invalid, detail).without_effect())

@@ -6,6 +6,8 @@ mod cli;
 mod conformance;
 mod console;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod ended;
 mod generate;
 mod list;

@@ -48,3 +48,8 @@ pub use stored_headers::StoredHeaders;
 pub use stored_response::{StoredResponse, UnreadableResponse, stored_response};
 pub use tower_layer::Layer;
 pub use tower_service::Service;
+
+/// The examples of the chapter on HTTP compile.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../docs/http.md")]
+mod chapter_on_http {}

@@ -103,12 +103,9 @@ fn encode(response: ToStore<'_>, stored: &StoredHeaders) -> Option<Answer> {
         Some(trailers) => write_lines(&mut lines, stored, trailers)?,
         None => 0,
     };
-    let mut head = Vec::with_capacity(7);
-    head.put_u8(FORMAT);
-    head.put_u16(response.status.as_u16());
-    head.put_u16(header_lines);
-    head.put_u16(trailer_lines);
-    Some(Answer::joined(&[&head, &lines, response.body]))
+    let [status, headers, trailers] =
+        [response.status.as_u16(), header_lines, trailer_lines].map(u16::to_be_bytes);
+    Some(Answer::joined(&[&[FORMAT], &status, &headers, &trailers, &lines, response.body]))
 }
 
 /// A response as the layer stores it: for a recovery hook, or an operator, that knows what the answer

@@ -1,27 +1,94 @@
-//! The whole suite, on the emulator and on whatever `DYNAMODB_URL` names.
+//! The whole suite and random programs, on the emulator or on the table that `DYNAMODB_URL` names.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::OnceLock, time::Duration};
 
 use idempotency_conformance::{
-    Fixture, Harness, HarnessError, RawRecord, Written, unique_namespace,
+    Aged, Fixture, Harness, HarnessError, Hook, Programs, RawRecord, Written, unique_namespace,
 };
 use idempotency_core::{Connected, IdempotencyKey, Namespace, Sharing, StoreProfile, Survives};
 use idempotency_dynamodb::{
-    DynamoDbStore,
-    aws_sdk_dynamodb::{Client, types::AttributeValue},
+    DynamoDbStore, DynamoDbStoreBuilder, aws_sdk_dynamodb::types::AttributeValue,
 };
+use url::Url;
 
-use crate::support::{SKEW_BOUND, TABLE, builder, connect, emulator};
+use crate::support::{SKEW_BOUND, TABLE, count, emulator, item, make_older, put, runtime};
 
-/// The store on the emulator.
-struct Emulator;
+/// A table and where it is.
+struct Target {
+    table: String,
+    region: Option<String>,
+    endpoint: Option<String>,
+    skew_bound: Duration,
+}
 
-impl Harness for Emulator {
+/// The emulator; with `DYNAMODB_URL=dynamodb://TABLE?region=..&endpoint=..` that table, which is created
+/// where it is missing. Clocks of two machines are further apart than one machine's from itself.
+fn target() -> &'static Target {
+    static TARGET: OnceLock<Target> = OnceLock::new();
+    TARGET.get_or_init(|| {
+        let Ok(url) = std::env::var("DYNAMODB_URL") else {
+            return Target {
+                table: TABLE.to_owned(),
+                region: None,
+                endpoint: Some(emulator().endpoint()),
+                skew_bound: SKEW_BOUND,
+            };
+        };
+        let url = Url::parse(&url).expect("DYNAMODB_URL is a URL");
+        let parameter = |wanted: &str| {
+            let found = url.query_pairs().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.into_owned())
+        };
+        let target = Target {
+            table: url.host_str().expect("DYNAMODB_URL names a table").to_owned(),
+            region: parameter("region"),
+            endpoint: parameter("endpoint"),
+            skew_bound: Duration::from_secs(1),
+        };
+        let store = target.builder(&Namespace::default()).create(true);
+        let create = move || runtime().block_on(store.connect());
+        std::thread::spawn(create).join().unwrap().unwrap();
+        target
+    })
+}
+
+impl Target {
+    fn builder(&self, namespace: &Namespace) -> DynamoDbStoreBuilder {
+        let mut builder = DynamoDbStore::builder(&self.table)
+            .unwrap()
+            .namespace(namespace.clone())
+            .skew_bound(self.skew_bound)
+            // many tests share the emulator
+            .timeout(Duration::from_secs(10));
+        if let Some(region) = &self.region {
+            builder = builder.region(region);
+        }
+        if let Some(endpoint) = &self.endpoint {
+            builder = builder.endpoint(endpoint);
+        }
+        builder
+    }
+
+    /// Where a proxy can stand before it: not where the certificate names the host.
+    fn server(&self) -> Option<SocketAddr> {
+        let endpoint = Url::parse(self.endpoint.as_deref()?).ok()?;
+        endpoint.socket_addrs(|| None).ok()?.pop().filter(|_| endpoint.scheme() == "http")
+    }
+
+    async fn connect(&self, namespace: &Namespace) -> Result<DynamoDbStore, HarnessError> {
+        Ok(self.builder(namespace).connect().await?)
+    }
+}
+
+/// The store on its table.
+struct DynamoDb;
+
+impl Harness for DynamoDb {
     type Store = Connected;
 
     async fn fresh(&self) -> Result<Fixture<Connected>, HarnessError> {
         let namespace = unique_namespace();
-        let store = connect(emulator().address(), &namespace).await;
+        let store = target().connect(&namespace).await?;
         Ok(Fixture::new(store.connected(), namespace))
     }
 
@@ -29,7 +96,7 @@ impl Harness for Emulator {
         let mut profile = StoreProfile::new("dynamodb");
         // 400 KB less the longest key, the names and the other attributes
         profile.max_response_bytes = 407_789;
-        profile.skew_bound = SKEW_BOUND;
+        profile.skew_bound = target().skew_bound;
         profile.remembers_not_started = true;
         profile.expires_by_itself = true;
         profile.sharing = Sharing::Server;
@@ -37,25 +104,64 @@ impl Harness for Emulator {
         profile
     }
 
+    fn leaves_out(&self) -> &'static [Hook] {
+        if target().server().is_some() { &[] } else { &[Hook::Server] }
+    }
+
+    async fn age(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        duration: Duration,
+    ) -> Result<Aged, HarnessError> {
+        let store = target().connect(namespace).await?;
+        if let Some(mut item) =
+            item(&store, &target().table, namespace.storage_key(key).as_str()).await
+        {
+            make_older(&mut item, duration.as_millis().try_into()?);
+            put(&store, &target().table, item).await;
+        }
+        Ok(Aged::Done)
+    }
+
     async fn connect_again(
         &self,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
-        Ok(Some(connect(emulator().address(), namespace).await.connected()))
+        Ok(Some(target().connect(namespace).await?.connected()))
     }
 
+    /// The place of an item is its key, so the item of another key cannot be there.
     async fn write_raw(
         &self,
         namespace: &Namespace,
         key: &IdempotencyKey,
         raw: RawRecord<'_>,
     ) -> Result<Option<Written>, HarnessError> {
-        let store = connect(emulator().address(), namespace).await;
-        write(store.client(), namespace, key, raw).await.map(Some)
+        let store = target().connect(namespace).await?;
+        let place = namespace.storage_key(key);
+        let mut item = item(&store, &target().table, place.as_str()).await.unwrap_or_default();
+        match raw {
+            RawRecord::RecordOf(_) => return Ok(Some(Written::Impossible)),
+            RawRecord::Foreign => {
+                item.clear();
+                item.insert("pk".to_owned(), AttributeValue::S(place.as_str().to_owned()));
+                item.insert("visits".to_owned(), AttributeValue::N("7".to_owned()));
+            }
+            RawRecord::Truncated => {
+                item.remove("claimed_at_ms").ok_or("no record")?;
+            }
+            RawRecord::NewerFormat => {
+                let two = AttributeValue::N("2".to_owned());
+                item.insert("format".to_owned(), two).ok_or("no record")?;
+            }
+        }
+        put(&store, &target().table, item).await;
+        Ok(Some(Written::Done))
     }
 
     fn server(&self) -> Option<SocketAddr> {
-        Some(emulator().address())
+        target().server()
     }
 
     async fn connect_through(
@@ -63,45 +169,17 @@ impl Harness for Emulator {
         address: SocketAddr,
         namespace: &Namespace,
     ) -> Result<Option<Connected>, HarnessError> {
-        let store = builder(namespace)
-            .endpoint(format!("http://{address}"))
-            .timeout(Duration::from_secs(1))
-            .connect()
-            .await?;
+        let builder = target().builder(namespace).endpoint(format!("http://{address}"));
+        let store = builder.timeout(Duration::from_secs(2)).connect().await?;
         Ok(Some(store.connected()))
     }
 }
 
-/// Puts something at the place of a key, past the store. The place of an item is its key, so the item
-/// of another key cannot be there.
-async fn write(
-    client: &Client,
-    namespace: &Namespace,
-    key: &IdempotencyKey,
-    raw: RawRecord<'_>,
-) -> Result<Written, HarnessError> {
-    let place = AttributeValue::S(namespace.storage_key(key).as_str().to_owned());
-    let item = client.get_item().table_name(TABLE).key("pk", place.clone()).consistent_read(true);
-    let mut item = item.send().await?.item.unwrap_or_default();
-    match raw {
-        RawRecord::RecordOf(_) => return Ok(Written::Impossible),
-        RawRecord::Foreign => {
-            item.clear();
-            item.insert("pk".to_owned(), place);
-            item.insert("visits".to_owned(), AttributeValue::N("7".to_owned()));
-        }
-        RawRecord::Truncated => {
-            item.remove("claimed_at_ms").ok_or("no record")?;
-        }
-        RawRecord::NewerFormat => {
-            item.insert("format".to_owned(), AttributeValue::N("2".to_owned()))
-                .ok_or("no record")?;
-        }
-    }
-    client.put_item().table_name(TABLE).set_item(Some(item)).send().await?;
-    Ok(Written::Done)
+mod suite {
+    idempotency_conformance::conformance_tests!(crate::conformance::DynamoDb);
 }
 
-mod emulated {
-    idempotency_conformance::conformance_tests!(crate::conformance::Emulator);
+#[test]
+fn random_programs_end_as_the_state_machine_says() {
+    Programs::new(DynamoDb).count(count(60, 5_000)).run().unwrap();
 }

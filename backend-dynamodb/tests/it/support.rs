@@ -1,19 +1,18 @@
 //! The emulator that the tests share, and callers.
 
-use std::{net::SocketAddr, sync::OnceLock, time::Duration};
+use std::{collections::HashMap, net::SocketAddr, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use idempotency_conformance::unique_namespace;
 use idempotency_core::{
-    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, CompleteRequest, Fingerprint,
+    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, Clock, CompleteRequest, Fingerprint,
     FinishOutcome, IdempotencyKey, IdempotencyStore, Lease, Namespace, Release, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Retention, Schema, StoreError, Takeover,
+    ReleaseRequest, RenewOutcome, RenewRequest, Retention, StoreError, SystemClock, Takeover,
 };
 use idempotency_dynamodb::{
-    DynamoDbStore, DynamoDbStoreBuilder,
-    aws_sdk_dynamodb::{Client, types::AttributeValue},
+    DynamoDbStore, DynamoDbStoreBuilder, aws_sdk_dynamodb::types::AttributeValue,
 };
-use test_servers::dynamodb::DynamoDbEmulator;
+use test_servers::dynamodb::{DynamoDbEmulator, DynamoDbProxy};
 
 /// The table of all tests that need none of their own.
 pub(crate) const TABLE: &str = "idempotency";
@@ -26,16 +25,51 @@ pub(crate) fn emulator() -> &'static DynamoDbEmulator {
     static EMULATOR: OnceLock<DynamoDbEmulator> = OnceLock::new();
     EMULATOR.get_or_init(|| {
         let emulator = DynamoDbEmulator::start().unwrap();
-        let endpoint = emulator.endpoint();
+        let store = builder(&Namespace::default()).endpoint(emulator.endpoint()).create(true);
         // on a thread of its own: the caller may be inside a runtime
-        let create = move || {
-            runtime().block_on(async {
-                builder(&Namespace::default()).endpoint(endpoint).create(true).connect().await
-            })
-        };
+        let create = move || runtime().block_on(store.connect());
         std::thread::spawn(create).join().unwrap().unwrap();
         emulator
     })
+}
+
+/// A proxy before that emulator, and a store behind it that has compared the clocks.
+pub(crate) async fn proxied() -> (DynamoDbProxy, DynamoDbStore) {
+    proxied_in(&unique_namespace()).await
+}
+
+pub(crate) async fn proxied_in(namespace: &Namespace) -> (DynamoDbProxy, DynamoDbStore) {
+    let proxy = DynamoDbProxy::start(emulator().address()).await.unwrap();
+    let store = connect(proxy.address(), namespace).await;
+    proxy.take_seen();
+    (proxy, store)
+}
+
+/// The item of a key, past the store.
+pub(crate) async fn item(
+    store: &DynamoDbStore,
+    table: &str,
+    place: &str,
+) -> Option<HashMap<String, AttributeValue>> {
+    let place = AttributeValue::S(place.to_owned());
+    let request = store.client().get_item().table_name(table).key("pk", place);
+    request.consistent_read(true).send().await.unwrap().item
+}
+
+/// Puts an item, past the store.
+pub(crate) async fn put(store: &DynamoDbStore, table: &str, item: HashMap<String, AttributeValue>) {
+    store.client().put_item().table_name(table).set_item(Some(item)).send().await.unwrap();
+}
+
+/// Lets all moments of an item be earlier by `millis`.
+pub(crate) fn make_older(item: &mut HashMap<String, AttributeValue>, millis: u64) {
+    for (name, value) in item.iter_mut() {
+        let is_moment = name.ends_with("_ms") && name != "retention_ms";
+        if let (true, AttributeValue::N(number)) = (is_moment, &*value) {
+            let moment: u64 = number.parse().unwrap();
+            *value = AttributeValue::N(moment.saturating_sub(millis).to_string());
+        }
+    }
 }
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
@@ -181,4 +215,26 @@ pub(crate) async fn replayed(store: &impl IdempotencyStore, key: &IdempotencyKey
         ClaimOutcome::Replay(replay) => replay.response,
         other => panic!("{other:?}"),
     }
+}
+
+/// Waits until `ask` has an answer; a minute is too long.
+pub(crate) async fn soon<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let clock = SystemClock::new();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(clock.monotonic() < Duration::from_mins(1), "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until the lease of the attempt at a key is over.
+pub(crate) async fn until_abandoned(store: &impl IdempotencyStore, key: &IdempotencyKey) {
+    let stranger = Caller { takeover: Takeover::Refuse, ..Caller::new(key) };
+    soon("the end of a lease", async || {
+        let outcome = stranger.claim(store).await.unwrap();
+        matches!(outcome, ClaimOutcome::Abandoned(_)).then_some(())
+    })
+    .await;
 }

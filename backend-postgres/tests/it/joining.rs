@@ -72,7 +72,7 @@ fn effect_and_answer_of_an_attempt_are_committed_together() {
         let done = shop.store.complete_in(&mut transaction, &attempt, &answer).await.unwrap();
         assert_eq!(done, FinishOutcome::Done);
         assert_eq!(shop.effects().await, 0);
-        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let other = Caller::new(&key).claim(&shop.store).await.unwrap();
         assert!(matches!(other, ClaimOutcome::InProgress(_)), "{other:?}");
         transaction.commit().await.unwrap();

@@ -22,6 +22,7 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
+    checkout,
     ledger::LedgerError,
     metrics::Metrics,
     problem, rate_limit,
@@ -61,8 +62,15 @@ pub(crate) fn router(
         .route_layer(layer.clone())
         .route("/v1/charges", get(list_charges));
     let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
+    let checkout = Router::new()
+        .route("/checkout/charges", post(create_charge))
+        .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
+        .route_layer(layer.clone().required());
+    let checkout = limited(checkout).route_layer(middleware::from_fn(checkout::as_the_shop));
     Ok(Router::new()
         .merge(payments)
+        .merge(checkout)
+        .merge(checkout::page())
         .merge(metrics.route())
         .route("/ledger", get(show_ledger))
         .route("/webhooks", get(show_webhooks))

@@ -5,6 +5,7 @@ mod app;
 mod arguments;
 mod backing;
 mod charge;
+mod checkout;
 mod ledger;
 mod metrics;
 mod problem;

@@ -81,7 +81,8 @@ impl<'a> Beginning<'a> {
                     self.observe(EventKind::Mismatch, None, None);
                     Next::Done(Begun::Mismatch(mismatch))
                 }
-                ClaimOutcome::Abandoned(abandoned) => self.recover(abandoned).await?,
+                // what is rare is boxed: it would make the future of every request larger
+                ClaimOutcome::Abandoned(abandoned) => Box::pin(self.recover(abandoned)).await?,
             };
             if let Next::Done(begun) = next {
                 return Ok(begun);
@@ -151,11 +152,12 @@ impl<'a> Beginning<'a> {
                 break;
             }
             if sequence.get() > u64::from(MAX_CLAIMS) {
-                held.give_up(settings).await;
+                Box::pin(held.give_up(settings)).await;
                 return Err(Error::StoreTooSlow { lease: settings.lease.get() });
             }
             let until = now.saturating_add(settings.store_deadline);
-            match held.renew(sequence, None, settings.store_timeout, until).await? {
+            let renewal = held.renew(sequence, None, settings.store_timeout, until);
+            match Box::pin(renewal).await? {
                 RenewOutcome::Held { .. } => sequence = sequence.saturating_add(1),
                 RenewOutcome::Lost => return Ok(None),
             }

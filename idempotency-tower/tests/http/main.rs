@@ -11,6 +11,7 @@ mod client_gone;
 mod demo;
 mod duplicates;
 mod faulty_store;
+mod framing;
 mod grpc;
 mod identity;
 mod joined;

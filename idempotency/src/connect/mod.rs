@@ -126,6 +126,44 @@ async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectEr
 /// As [`connect`], for what only this store can do: join transactions of the application's
 /// (`complete_in`, `run_in_transaction`). `connected` makes of it what `connect` gives.
 ///
+#[cfg_attr(feature = "axum", doc = "```no_run")]
+#[cfg_attr(not(feature = "axum"), doc = "```ignore")]
+/// use axum::{Extension, Router, body::Bytes, http::StatusCode, response::{IntoResponse, Response}};
+/// use idempotency::{FinishOutcome, PostgresStore, Scope, sqlx};
+/// use idempotency::tower::{CurrentAttempt, IdempotencyLayer};
+///
+/// /// The charge and its answer are committed together or not at all.
+/// async fn charge(
+///     Extension(store): Extension<PostgresStore>,
+///     attempt: CurrentAttempt,
+///     order: Bytes,
+/// ) -> Result<Response, StatusCode> {
+///     let unavailable = |_| StatusCode::SERVICE_UNAVAILABLE;
+///     let mut transaction = store.begin().await.map_err(unavailable)?;
+///     let insert = sqlx::query("INSERT INTO charges (body) VALUES ($1)").bind(order.as_ref());
+///     insert.execute(&mut *transaction).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+///     let response = (StatusCode::CREATED, "charged").into_response();
+///     let (answer, response) = attempt.answer_of(response).await;
+///     let done = store.complete_in(&mut transaction, &attempt, &answer).await;
+///     if done.map_err(unavailable)? != FinishOutcome::Done {
+///         return Err(StatusCode::SERVICE_UNAVAILABLE); // another attempt has the key
+///     }
+///     // when the reply is lost here, the layer finds out what became of the commit
+///     transaction.commit().await.map_err(unavailable)?;
+///     Ok(response.into_response())
+/// }
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = idempotency::connect_postgres("postgres://shop@127.0.0.1/shop").await?;
+/// let layer = IdempotencyLayer::new(store.connected(), |_| Scope::new("shop").ok()).required();
+/// let app: Router = Router::new()
+///     .route("/v1/charges", axum::routing::post(charge))
+///     .route_layer(layer)
+///     .layer(Extension(store));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// As `connect`; also for a URL of another store.
 #[cfg(feature = "postgres")]

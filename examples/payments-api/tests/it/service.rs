@@ -141,6 +141,11 @@ impl Call {
         self
     }
 
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.headers.remove(header::AUTHORIZATION);
+        self
+    }
+
     pub(crate) fn customer(mut self, customer: &str) -> Self {
         self.order["customer"] = customer.into();
         self
@@ -158,8 +163,12 @@ impl Call {
         Self { body: Some(body.into()), ..self }
     }
 
+    pub(crate) fn body_text(&self) -> String {
+        self.body.clone().unwrap_or_else(|| self.order.to_string())
+    }
+
     fn request(self) -> Request<Full<Bytes>> {
-        let body = self.body.unwrap_or_else(|| self.order.to_string());
+        let body = self.body_text();
         let body = if self.method == Method::GET { String::new() } else { body };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = self.method;

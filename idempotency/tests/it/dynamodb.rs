@@ -1,6 +1,4 @@
 //! `DynamoDB` by URL.
-#![cfg(feature = "dynamodb")]
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use idempotency::{ErrorKind, IdempotencyKey, Sharing, connect};
 use test_servers::dynamodb::DynamoDbEmulator;
