@@ -61,18 +61,18 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
     if let Some(bytes) = url.take_number("max_checkpoint_bytes", BYTES, |_| true)? {
         store = store.max_checkpoint_bytes(bytes);
     }
-    store = store.create(match url.take("create").as_deref() {
+    let create = match url.take("create").as_deref() {
         None | Some("off" | "false") => false,
         Some("on" | "true") => true,
         Some(_) => {
             return Err(refused(parameter("create"), "its value is not one", "`on` or `off`"));
         }
-    });
+    };
     url.nothing_left(PARAMETERS)?;
-    if set_up == SetUp::Unchecked {
+    if set_up == SetUp::Unchecked && !create {
         return Ok(store.connect_unchecked().await?.connected());
     }
-    Ok(store.connect().await?.connected())
+    Ok(store.create(create).connect().await?.connected())
 }
 
 fn wrong_name(name: &'static str, allowed: &'static str) -> impl FnOnce(NameError) -> ConnectError {
