@@ -61,7 +61,8 @@ impl Demo {
     async fn start(then: Then, body: &'static str) -> Self {
         let store = MemoryStore::new();
         let events = Arc::new(Events::default());
-        let idempotency = Idempotency::builder(store.clone()).observer(events.clone()).build();
+        let observer = Arc::clone(&events);
+        let idempotency = Idempotency::builder(store.clone()).observer(observer).build();
         let layer = IdempotencyLayer::new(idempotency.unwrap(), account).max_response_bytes(1_000);
         let runs = Runs::default();
         let counted = runs.clone();
