@@ -140,7 +140,7 @@ async fn two_processes_share_the_events() {
     let receiver = Receiver::slow(Duration::from_millis(100), statuses).await;
     let first = service_of(&receiver, "first", &url).await;
     let second = service_of(&receiver, "second", &url).await;
-    let charges = 60;
+    let charges = count(60, 400);
     let sent = join_all((0..charges).map(|number| {
         let service = if number % 2 == 0 { &first } else { &second };
         service.send(call("tok_visa", &format!("shared_{number}")))
@@ -149,7 +149,11 @@ async fn two_processes_share_the_events() {
     everything_is_delivered(&first, &receiver).await;
     assert_eq!(receiver.most_at_once(), 1, "no event is sent twice at the same time");
     let got = receiver.got();
-    assert_eq!(got.len(), charges + 20, "one delivery each, and the tries that failed");
+    assert_eq!(
+        got.len(),
+        usize::try_from(charges + 20).unwrap(),
+        "one delivery each, and the tries that failed"
+    );
     let senders: HashSet<_> = got.iter().map(|webhook| webhook.sender.as_str()).collect();
     assert_eq!(senders.len(), 2, "both send");
 }
