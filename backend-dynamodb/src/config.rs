@@ -225,4 +225,14 @@ impl DynamoDbStoreBuilder {
         call.within(inner.timeout, inner.look(&call, &probe)).await?;
         Ok(store)
     }
+
+    /// As [`connect`](Self::connect), without looking whether anything is there. The first operation
+    /// compares the clocks.
+    ///
+    /// # Errors
+    /// The feature is missing, or there is no region.
+    pub async fn connect_unchecked(self) -> Result<DynamoDbStore, StoreError> {
+        let client = connect::client(&self.place, self.timeout).await?;
+        Ok(self.build(client))
+    }
 }

@@ -4,7 +4,7 @@ use idempotency_core::{Connected, Namespace};
 use idempotency_dynamodb::{DynamoDbStore, NameError};
 
 use super::{
-    ConnectError,
+    ConnectError, SetUp,
     store_url::{StoreUrl, parameter, refused},
 };
 
@@ -21,7 +21,7 @@ const MILLIS: &str = "a whole number of milliseconds from 1";
 /// The value of the sort key, where there is one: it tells the records from other items of the table.
 const SORT_VALUE: &str = "idempotency";
 
-pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError> {
+pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     let table = url.only_host().ok_or_else(|| refused("host", "it is not one", TABLE))?;
     let mut store =
         DynamoDbStore::builder(&table).map_err(|_| refused("host", "it is not one", TABLE))?;
@@ -42,7 +42,9 @@ pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError
     if let Some(region) = url.take("region") {
         store = store.region(region);
     }
-    if let Some(endpoint) = url.take("endpoint") {
+    let endpoint = url.take("endpoint");
+    let is_plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if let Some(endpoint) = endpoint {
         let is_url = ["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme));
         if !is_url || url::Url::parse(&endpoint).is_err() {
             return Err(refused(parameter("endpoint"), "its value is not one", ENDPOINT));
@@ -61,14 +63,24 @@ pub(super) async fn connect(mut url: StoreUrl) -> Result<Connected, ConnectError
     if let Some(bytes) = url.take_number("max_checkpoint_bytes", BYTES, |_| true)? {
         store = store.max_checkpoint_bytes(bytes);
     }
-    store = store.create(match url.take("create").as_deref() {
+    let create = match url.take("create").as_deref() {
         None | Some("off" | "false") => false,
         Some("on" | "true") => true,
         Some(_) => {
             return Err(refused(parameter("create"), "its value is not one", "`on` or `off`"));
         }
-    });
+    };
     url.nothing_left(PARAMETERS)?;
+    if !is_plain && !cfg!(feature = "aws-config") {
+        return Err(ConnectError::MissingFeature {
+            scheme: "dynamodb (without an endpoint by http)",
+            feature: "aws-config",
+        });
+    }
+    if set_up == SetUp::Unchecked && !create {
+        return Ok(store.connect_unchecked().await?.connected());
+    }
+    let store = store.create(create);
     Ok(store.connect().await?.connected())
 }
 

@@ -71,7 +71,7 @@ pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
 /// Connects as [`connect`] does, also to a store that is not set up yet: to ask it for its
 /// [`schema`](Connected::schema) or to have it [examined](Connected::doctor).
 ///
-/// Where setting up is a matter of the store (`postgres:`), the server may even be out of reach: the
+/// Where setting up is a matter of the store (`dynamodb:`, `postgres:`), the server may even be out of reach: the
 /// first operation tells.
 ///
 /// # Errors
@@ -83,7 +83,7 @@ pub async fn connect_unchecked(url: &str) -> Result<Connected, ConnectError> {
 /// Whether a store has to be set up already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
-    not(feature = "postgres"),
+    not(any(feature = "dynamodb", feature = "postgres")),
     allow(dead_code, reason = "the other stores need no setting up")
 )]
 enum SetUp {
@@ -92,13 +92,13 @@ enum SetUp {
 }
 
 #[cfg_attr(
-    not(feature = "postgres"),
+    not(any(feature = "dynamodb", feature = "postgres")),
     allow(unused_variables, reason = "the other stores need no setting up")
 )]
 async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
     match url.scheme() {
         #[cfg(feature = "dynamodb")]
-        "dynamodb" => dynamodb::connect(url).await,
+        "dynamodb" => dynamodb::connect(url, set_up).await,
         #[cfg(not(feature = "dynamodb"))]
         "dynamodb" => Err(ConnectError::MissingFeature { scheme: "dynamodb", feature: "dynamodb" }),
         #[cfg(feature = "memory")]

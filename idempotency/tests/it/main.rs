@@ -3,6 +3,8 @@
 
 #[cfg(feature = "memory")]
 mod connect;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod features;
 #[cfg(feature = "postgres")]
 mod postgres;
