@@ -74,7 +74,10 @@ impl DynamoDbStore {
     /// This store with everything else it can do.
     #[must_use]
     pub fn connected(&self) -> Connected {
-        Connected::new(Arc::new(self.clone())).with_schema(Arc::new(self.clone()))
+        Connected::new(Arc::new(self.clone()))
+            .with_admin(Arc::new(self.clone()))
+            .with_schema(Arc::new(self.clone()))
+            .with_doctor(Arc::new(self.clone()))
     }
 
     /// A place that is read to see whether the table answers; what is there does not matter.

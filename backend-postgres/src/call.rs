@@ -27,7 +27,7 @@ const LONGEST_PAUSE_MS: u64 = 64;
 
 /// Tries on other connections, when one turns out to be dead: those of a pool may all be, after the
 /// server was started anew.
-const MAX_CONNECTIONS: u32 = 3;
+pub(crate) const MAX_CONNECTIONS: u32 = 3;
 
 impl Caller {
     /// All rows of the answer to a statement.
@@ -84,7 +84,7 @@ impl Caller {
                 }
             };
             progress.is_sent = true;
-            let failure = match query().fetch_all(&mut **connection).await {
+            let failure = match query().fetch_all(&mut *connection).await {
                 Ok(rows) => {
                     connection.give_back();
                     return Ok(rows);
@@ -147,10 +147,20 @@ impl Borrowed {
     pub(crate) fn give_back(mut self) {
         drop(self.connection.take());
     }
+
+    /// It is of no use any more; its place in the pool is free at once.
+    pub(crate) fn close(mut self) {
+        drop(self.connection.take().map(PoolConnection::detach));
+    }
+
+    /// How long one operation may take.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
+    }
 }
 
 impl Deref for Borrowed {
-    type Target = PoolConnection<Postgres>;
+    type Target = PgConnection;
 
     #[expect(clippy::expect_used, reason = "taken only where the value ends")]
     fn deref(&self) -> &Self::Target {

@@ -120,7 +120,11 @@ fn persistence(kind: Option<&str>) -> Finding {
             finding(Severity::Hazard, "the table is unlogged", advice)
         }
         Some(_) => finding(Severity::Hazard, "the table is temporary", "create a real one"),
-        None => finding(Severity::Hazard, "the table is missing", "set it up: Schema::create"),
+        None => finding(
+            Severity::Hazard,
+            "the table is missing",
+            "set it up: `idempotency schema URL --apply`",
+        ),
     }
 }
 
@@ -141,9 +145,11 @@ fn functions(set_up: SetUp) -> Finding {
                 of one release";
             finding(Severity::Warning, "the functions are of another release", advice)
         }
-        SetUp::Missing => {
-            finding(Severity::Hazard, "functions are missing", "set them up: Schema::create")
-        }
+        SetUp::Missing => finding(
+            Severity::Hazard,
+            "functions are missing",
+            "set them up: `idempotency schema URL --apply`",
+        ),
     }
 }
 

@@ -84,7 +84,7 @@ fn refused(operation: Operation, code: &str) -> StoreError {
         "42P01" | "42883" | "3F000" | "42703" | "42704" => (
             ErrorKind::Invalid,
             "the table or its functions are missing or of another release: set them up with \
-             `create=on` in the store URL, or Schema::create",
+             `idempotency schema URL --apply`, `create=on` in the store URL, or Schema::create",
         ),
         "3D000" => (ErrorKind::Invalid, "there is no such database"),
         "42501" => (ErrorKind::Denied, "the role may not use the table or its functions"),

@@ -47,7 +47,7 @@ impl Schema for PostgresStore {
         let failed = |source| error::classify(Operation::Schema, source);
         let mut connection = self.inner.caller.borrow().await.map_err(failed)?;
         let script = sqlx::AssertSqlSafe(script);
-        sqlx::raw_sql(script).execute(&mut **connection).await.map_err(failed)?;
+        sqlx::raw_sql(script).execute(&mut *connection).await.map_err(failed)?;
         connection.give_back();
         Ok(())
     }
@@ -95,7 +95,7 @@ impl PostgresStore {
             SetUp::Missing => {
                 let detail = format!(
                     "the table {} or its functions are missing: set them up with \
-                     `create=on` in the store URL, or Schema::create",
+                     `idempotency schema URL --apply`, `create=on` in the store URL, or Schema::create",
                     self.inner.names.table()
                 );
                 Err(StoreError::new(operation, ErrorKind::Invalid, detail).without_effect())

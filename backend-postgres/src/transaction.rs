@@ -5,16 +5,15 @@ use std::{
 
 use futures_util::FutureExt;
 use idempotency_core::{
-    Abandoned, Answer, AnswerBody, Attempt, Begun, Classify, CompleteRequest, DetachedClaim,
-    Disposition, Error, ErrorKind, Fingerprint, FinishOutcome, Idempotency, IdempotencyKey,
-    IdempotencyStore, Mismatch, NotKept, Operation, Outcome, Recorded, Release, ReleaseOutcome,
-    Replayed, Running, State, StoreError,
+    Abandoned, AnswerBody, Attempt, Begun, Classify, DetachedClaim, Disposition, Error, ErrorKind,
+    Fingerprint, Idempotency, IdempotencyKey, IdempotencyStore, Mismatch, NotKept, Operation,
+    Outcome, Release, ReleaseOutcome, Replayed, Running, State, StoreError,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use sqlx::{PgConnection, Postgres, Row, Transaction};
+use sqlx::{PgConnection, Row};
 use tokio::time;
 
-use crate::{PostgresStore, call::pause, error, wire};
+use crate::{PostgresStore, PostgresTransaction, TransactionGuard, call::pause, error, wire};
 
 /// What [`PostgresStore::begin_in_transaction`] found.
 #[derive(Debug)]
@@ -66,43 +65,6 @@ const SAVEPOINT: &str = "SAVEPOINT idempotency_work";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT idempotency_work";
 
 impl PostgresStore {
-    /// Stores the answer inside a transaction of the caller's, in the same database: what the
-    /// transaction has written and the answer are committed together or not at all.
-    ///
-    /// `Done`: stored, once the transaction is committed. `Lost`: the claim does not hold, and nothing
-    /// was written; roll back. It is fenced more strictly than
-    /// [`complete`](IdempotencyStore::complete): a record that is gone, released or completed is `Lost`
-    /// too, because the work may have been done by somebody else or by this attempt before. Repeated
-    /// with [`complete`](IdempotencyStore::complete) after the commit, the answer is `Done`.
-    ///
-    /// # Errors
-    /// The statement failed, and with it the transaction: roll back. `Conflict` in a transaction of
-    /// isolation REPEATABLE READ or SERIALIZABLE means that a heartbeat came in between: end it first.
-    pub async fn complete_in(
-        &self,
-        connection: &mut PgConnection,
-        request: CompleteRequest<'_>,
-    ) -> Result<FinishOutcome, StoreError> {
-        self.inner.profile.check_response(&request.response)?;
-        let place = self.inner.namespace.storage_key(request.key);
-        let fingerprint = request.fingerprint.to_stored_bytes();
-        let failed = |source| error::classify(Operation::Complete, source);
-        let row = sqlx::query(self.inner.statements.complete.safe())
-            .bind(place.as_str())
-            .bind(wire::token(request.token))
-            .bind(i64::from(request.attempt.get()))
-            .bind(fingerprint.as_slice())
-            .bind(request.response.as_ref())
-            .bind(wire::millis(request.retention.get()))
-            .bind(true)
-            .bind(self.inner.lock_ms)
-            .fetch_one(connection)
-            .await
-            .map_err(failed)?;
-        let verdict: i16 = row.try_get(0).map_err(failed)?;
-        Ok(if verdict == 1 { FinishOutcome::Done } else { FinishOutcome::Lost })
-    }
-
     /// Claims `key` and begins a transaction that holds its row, for work that is committed by hand.
     ///
     /// The claim needs no heartbeat: while the transaction lives, nobody takes the key over, and
@@ -131,7 +93,7 @@ impl PostgresStore {
             match self.begin_holding(&claim).await {
                 Ok(Some(transaction)) => {
                     let store = self.clone();
-                    let guard = TransactionGuard { store, claim, transaction };
+                    let guard = TransactionGuard::new(store, claim, transaction);
                     return Ok(BegunInTransaction::Acquired(guard));
                 }
                 // gone or taken before any work: claim again
@@ -194,7 +156,7 @@ impl PostgresStore {
             Ok(result) => result,
             Err(panic) => give_up(guard, panic).await,
         };
-        let release = match guard.claim.disposition_of(&result) {
+        let release = match guard.claim().disposition_of(&result) {
             Disposition::Store => {
                 if result.is_err()
                     && let Err(error) = guard.execute(UNDO).await
@@ -202,7 +164,7 @@ impl PostgresStore {
                     guard.roll_back(Release::Failed).await;
                     return Err(TransactionError::RolledBack(error));
                 }
-                let answer = guard.claim.answer_of(&result);
+                let answer = guard.claim().answer_of(&result);
                 let _recorded = guard.commit(answer).await?;
                 return Ok(Outcome::Executed(result));
             }
@@ -218,23 +180,9 @@ impl PostgresStore {
     async fn begin_holding(
         &self,
         claim: &DetachedClaim,
-    ) -> Result<Option<Transaction<'static, Postgres>>, StoreError> {
+    ) -> Result<Option<PostgresTransaction>, StoreError> {
         let failed = |source| error::classify(Operation::Claim, source);
-        let pool = self.pool().clone();
-        // in a task that nobody cancels: a BEGIN that is dropped half-way returns its connection to the
-        // pool inside a transaction (sqlx 0.8.4 to 0.9.0)
-        let begun = tokio::spawn(async move { pool.begin().await });
-        let timeout = self.inner.caller.timeout;
-        let late = |_| {
-            let detail = format!("no transaction within {timeout:?}");
-            StoreError::new(Operation::Claim, ErrorKind::Timeout, detail).without_effect()
-        };
-        let ended = |_| {
-            let detail = "the runtime ends";
-            StoreError::new(Operation::Claim, ErrorKind::Unavailable, detail).without_effect()
-        };
-        let begun = time::timeout(timeout, begun).await.map_err(late)?;
-        let mut transaction = begun.map_err(ended)?.map_err(failed)?;
+        let mut transaction = self.begin().await?;
         let request = claim.giving_back(Release::NotStarted);
         let place = self.inner.namespace.storage_key(request.key);
         let holds = sqlx::query(self.inner.statements.hold.safe())
@@ -243,6 +191,11 @@ impl PostgresStore {
             .bind(i64::from(request.attempt.get()))
             .bind(self.inner.lock_ms)
             .fetch_one(&mut *transaction);
+        let timeout = self.inner.caller.timeout;
+        let late = |_| {
+            let detail = format!("the own row could not be locked within {timeout:?}");
+            StoreError::new(Operation::Claim, ErrorKind::Timeout, detail).without_effect()
+        };
         let row = time::timeout(timeout, holds).await.map_err(late)?.map_err(failed)?;
         let holds: bool = row.try_get(0).map_err(failed)?;
         Ok(holds.then_some(transaction))
@@ -252,7 +205,7 @@ impl PostgresStore {
     ///
     /// Giving the key back waits for the row lock of the transaction, if it still lives: once it
     /// succeeds, the transaction was rolled back, and once it is refused, the answer is there.
-    async fn settle_commit(&self, claim: &DetachedClaim) -> Result<bool, StoreError> {
+    pub(crate) async fn settle_commit(&self, claim: &DetachedClaim) -> Result<bool, StoreError> {
         const LEAST: time::Duration = time::Duration::from_secs(10);
         let request = claim.giving_back(Release::Failed);
         let settled = async {
@@ -284,101 +237,6 @@ impl PostgresStore {
             Err(StoreError::new(Operation::Complete, ErrorKind::Unavailable, detail))
         })
     }
-}
-
-/// A claim and the transaction that holds it, until it is committed or rolled back.
-///
-/// Dropping it rolls the transaction back and leaves the key to its lease.
-#[derive(Debug)]
-#[must_use = "commit it or roll it back; a dropped guard leaves its key to the lease"]
-pub struct TransactionGuard {
-    store: PostgresStore,
-    claim: DetachedClaim,
-    transaction: Transaction<'static, Postgres>,
-}
-
-impl TransactionGuard {
-    /// What the work needs to know. Checkpoints cannot be saved: what a transaction leaves behind is
-    /// what it commits.
-    pub const fn attempt(&self) -> &Attempt {
-        self.claim.attempt()
-    }
-
-    /// The connection, inside the transaction. `begin` on it makes a savepoint.
-    pub fn connection(&mut self) -> &mut PgConnection {
-        &mut self.transaction
-    }
-
-    /// Stores the answer and commits it with everything that was written.
-    ///
-    /// # Errors
-    /// Rolled back, lost, or unknown, as the error says.
-    ///
-    /// # Cancel safety
-    /// Dropping the future may leave the transaction committed, with its answer, or rolled back.
-    pub async fn commit(self, answer: Answer) -> Result<Recorded, TransactionError> {
-        let Self { store, claim, mut transaction } = self;
-        let request = claim.completion(answer.clone());
-        match store.complete_in(&mut transaction, request).await {
-            Ok(FinishOutcome::Done) => {}
-            Ok(FinishOutcome::Lost | FinishOutcome::Restored) => {
-                roll_back(transaction).await;
-                claim.lost();
-                return Err(TransactionError::Lost);
-            }
-            Err(error) => return rolled_back(transaction, claim, error).await,
-        }
-        let Err(failure) = transaction.commit().await else {
-            return Ok(claim.finished(FinishOutcome::Done, &answer));
-        };
-        let is_refusal =
-            failure.as_database_error().is_some() && !error::is_disconnection(&failure);
-        let failure = error::classify(Operation::Complete, failure);
-        if is_refusal {
-            // a failed release is an event; the lease then ends the claim
-            let _told = claim.release(Release::Failed).await;
-            return Err(TransactionError::RolledBack(failure));
-        }
-        match store.settle_commit(&claim).await {
-            Ok(true) => Ok(claim.finished(FinishOutcome::Done, &answer)),
-            Ok(false) => {
-                claim.released(Release::Failed);
-                Err(TransactionError::RolledBack(failure))
-            }
-            Err(error) => {
-                claim.unrecorded();
-                Err(TransactionError::Unknown(error))
-            }
-        }
-    }
-
-    /// Rolls back and gives the key back: `Failed` when nothing has happened outside of the
-    /// transaction either. A release that fails is an event; the lease then ends the claim.
-    pub async fn roll_back(self, release: Release) {
-        roll_back(self.transaction).await;
-        let _told = self.claim.release(release).await;
-    }
-
-    async fn execute(&mut self, statement: &'static str) -> Result<(), StoreError> {
-        let failed = |source| error::classify(Operation::Claim, source);
-        sqlx::raw_sql(statement).execute(&mut *self.transaction).await.map_err(failed)?;
-        Ok(())
-    }
-}
-
-/// A rollback that fails has lost its connection, and the server rolls back by itself.
-async fn roll_back(transaction: Transaction<'static, Postgres>) {
-    let _ended = transaction.rollback().await;
-}
-
-async fn rolled_back(
-    transaction: Transaction<'static, Postgres>,
-    claim: DetachedClaim,
-    error: StoreError,
-) -> Result<Recorded, TransactionError> {
-    roll_back(transaction).await;
-    let _told = claim.release(Release::Failed).await;
-    Err(TransactionError::RolledBack(error))
 }
 
 /// A panic says nothing about what happened outside of the transaction.

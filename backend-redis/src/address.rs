@@ -44,6 +44,42 @@ impl Address {
     }
 }
 
+#[cfg(feature = "tokio-rustls-comp")]
+impl Address {
+    /// The same servers, believed by these certificates.
+    pub(crate) fn with_certificates(
+        self,
+        certificates: &redis::TlsCertificates,
+    ) -> Result<Self, StoreError> {
+        const PEM: &[u8] = b"-----BEGIN CERTIFICATE-----";
+        // the driver reads what is no certificate as none: nobody would be believed, for a reason that nobody sees
+        let pem = certificates.root_cert.as_deref().unwrap_or(PEM);
+        if !pem.windows(PEM.len()).any(|part| part == PEM) {
+            return Err(refused("the authority's certificate is not in PEM"));
+        }
+        let with = |info: ConnectionInfo| {
+            if !matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) {
+                return Err(refused("certificates are for the schemes that begin with rediss"));
+            }
+            let client = redis::Client::build_with_tls(info, certificates.clone());
+            let client =
+                client.map_err(|error| refused(format!("a certificate: {}", error.category())))?;
+            Ok(client.get_connection_info().clone())
+        };
+        let all =
+            |nodes: Vec<ConnectionInfo>| nodes.into_iter().map(with).collect::<Result<Vec<_>, _>>();
+        Ok(match self {
+            Self::Single(info) => Self::Single(with(info)?),
+            Self::Cluster(nodes) => Self::Cluster(all(nodes)?),
+            Self::Sentinel { sentinels, service, primary } => Self::Sentinel {
+                sentinels: all(sentinels)?,
+                service,
+                primary: Box::new(with(*primary)?),
+            },
+        })
+    }
+}
+
 /// The parts of a URL with several hosts.
 struct Parts<'a> {
     scheme: &'a str,

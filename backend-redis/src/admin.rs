@@ -16,8 +16,9 @@ use crate::{
     wire::{self, Name},
 };
 
-/// How many keys a `SCAN` looks at: some milliseconds of the server's time at most.
-const MOST_A_SCAN: usize = 1_000;
+/// How many keys a `SCAN` looks at: less than a millisecond of the server's time. Not fewer for short pages: where
+/// the server holds much else, most scans find nothing.
+const A_SCAN: usize = 1_000;
 
 /// How many records are read at the same time.
 const READS: usize = 32;
@@ -98,18 +99,21 @@ impl RedisStore {
         .ok_or_else(not_a_page)?;
         let limit = query.limit.max(1);
         let mut scan = cmd("SCAN");
-        scan.arg(page.cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(limit.min(MOST_A_SCAN));
+        scan.arg(page.cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(A_SCAN);
         let mut found = parts(link.command_to(&page.node, scan).await.map_err(failed)?).into_iter();
         let (Some(Value::BulkString(cursor)), Some(keys)) = (found.next(), found.next()) else {
             return Err(not_a_page());
         };
         let cursor = String::from_utf8(cursor).ok().and_then(|cursor| cursor.parse().ok());
-        let mut keys: Vec<_> = parts(keys).into_iter().filter_map(text).collect();
+        let named = parts(keys).into_iter().filter_map(text).map(|key| (Name::of(&key), key));
+        let mut keys: Vec<_> = named.filter(|(name, _)| Some(*name) > page.after).collect();
         keys.sort_unstable();
         keys.dedup();
-        let next = page.after(keys.len(), limit, cursor.ok_or_else(not_a_page)?, &primaries);
-        let keys = keys.into_iter().skip(page.skip).take(limit);
-        let records = stream::iter(keys).map(|key| self.listed(key, query)).buffered(READS);
+        let last_shown = keys.get(limit - 1).filter(|_| keys.len() > limit).map(|(name, _)| *name);
+        let next = page.next(last_shown, cursor.ok_or_else(not_a_page)?, &primaries);
+        let keys = keys.into_iter().take(limit);
+        let records = stream::iter(keys).map(|(name, key)| self.listed(name, key, query));
+        let records = records.buffered(READS);
         let records: Vec<_> = records.collect().await;
         let records: Result<Vec<_>, _> = records.into_iter().collect();
         Ok(ListPage { records: records?.into_iter().flatten().collect(), next })
@@ -118,10 +122,10 @@ impl RedisStore {
     /// The record at `key` if the query asks for it.
     async fn listed(
         &self,
+        name: Name,
         key: String,
         query: &ListQuery,
     ) -> Result<Option<ListedRecord>, StoreError> {
-        let name = Name::of(&key);
         let mark = name.mark();
         let reply = self.inner.link.script(&script::LOOKUP, &key, &[&mark]).await;
         let reply = reply.map_err(|error| classify(Operation::List, &error).without_effect())?;
@@ -159,17 +163,16 @@ fn not_a_page() -> StoreError {
 }
 
 impl Page {
-    /// The page after this one, when its scan found `found` keys and went on to `cursor`; none at the
-    /// end.
-    fn after(&self, found: usize, limit: usize, cursor: u64, primaries: &[Node]) -> Option<String> {
-        if found > self.skip + limit {
-            let skip = self.skip + limit;
-            return Some(Self { skip, ..self.clone() }.to_string());
+    /// The page after this one: the rest of the same scan behind the last key that was shown, where that was
+    /// not the last one; else the next scan; none at the end.
+    fn next(&self, last_shown: Option<Name>, cursor: u64, primaries: &[Node]) -> Option<String> {
+        if last_shown.is_some() {
+            return Some(Self { after: last_shown, ..self.clone() }.to_string());
         }
         if cursor != 0 {
-            return Some(Self { node: self.node.clone(), cursor, skip: 0 }.to_string());
+            return Some(Self { node: self.node.clone(), cursor, after: None }.to_string());
         }
         let node = primaries.iter().find(|node| **node > self.node)?.clone();
-        Some(Self { node, cursor: 0, skip: 0 }.to_string())
+        Some(Self { node, cursor: 0, after: None }.to_string())
     }
 }

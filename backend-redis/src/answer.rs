@@ -21,14 +21,15 @@ const SOME_MOMENT: Timestamp = Timestamp::from_unix_millis(1 << 52);
 pub(crate) enum Hot {
     /// The answer, and nothing was to be written but what was.
     Answer(ClaimOutcome),
-    /// A script has to decide: the key may be there to be taken over.
+    /// A script has to decide: the key may be there to be taken over, or the attempt is this claim's own.
     AskTheScript,
 }
 
 /// The replies to `SET … NX GET PX` and `PTTL`.
 ///
 /// The two are not one step: the time left may be that of a newer record. It can only make an answer
-/// "in progress" of what was just taken over or given back, or send the claim to the script.
+/// "in progress" of what was just taken over or given back, or send the claim to the script. So an own token
+/// is for the script as well: the lease that is left decides what its owner does.
 pub(crate) fn hot_claim(
     request: &ClaimRequest<'_>,
     name: Name,
@@ -46,9 +47,9 @@ pub(crate) fn hot_claim(
     // it ended between the two: it was there when the claim was decided
     let left = if left == -2 { 0 } else { left };
     let decision = decide(request, name, &value, left)?;
-    Ok(match decision.write {
-        Write::Keep => Hot::Answer(decision.answer),
-        Write::Put(_) => Hot::AskTheScript,
+    Ok(match (decision.write, decision.answer) {
+        (Write::Put(_), _) | (Write::Keep, ClaimOutcome::Acquired(_)) => Hot::AskTheScript,
+        (Write::Keep, answer) => Hot::Answer(answer),
     })
 }
 

@@ -26,6 +26,8 @@ pub struct RedisStoreBuilder {
     pub(crate) connect_timeout: Duration,
     pub(crate) profile: StoreProfile,
     pub(crate) wait_replicas: Option<(NonZeroU32, Duration)>,
+    #[cfg(feature = "tokio-rustls-comp")]
+    certificates: Option<redis::TlsCertificates>,
 }
 
 impl Default for RedisStoreBuilder {
@@ -41,6 +43,8 @@ impl Default for RedisStoreBuilder {
             connect_timeout: Duration::from_secs(1),
             profile,
             wait_replicas: None,
+            #[cfg(feature = "tokio-rustls-comp")]
+            certificates: None,
         }
     }
 }
@@ -84,13 +88,20 @@ impl RedisStoreBuilder {
         Self { wait_replicas: Some((replicas, timeout)), ..self }
     }
 
+    /// For `rediss` URLs: the certificate of an authority that this system does not know, in the place of
+    /// those that it knows; a certificate of one's own, where the server asks for one. Both in PEM.
+    #[cfg(feature = "tokio-rustls-comp")]
+    pub fn tls_certificates(self, certificates: redis::TlsCertificates) -> Self {
+        Self { certificates: Some(certificates), ..self }
+    }
+
     /// Connects: `redis://`, `rediss://`, `redis+unix:`, `redis+cluster://HOST,HOST`,
     /// `redis+sentinel://HOST,HOST/SERVICE`, each with the driver's credentials and database.
     ///
     /// # Errors
     /// The URL is refused (`Invalid`), or the server cannot be reached.
     pub async fn connect(self, url: &str) -> Result<RedisStore, StoreError> {
-        let address = Address::parse(url)?;
+        let address = self.address(url)?;
         let dial = Dial::new(address.clone(), self.connect_timeout);
         let connected = async {
             match address {
@@ -98,8 +109,13 @@ impl RedisStoreBuilder {
                     let client = ClusterClientBuilder::new(nodes)
                         .connection_timeout(self.connect_timeout)
                         .response_timeout(self.timeout)
-                        .overall_response_timeout(None)
-                        .build()?;
+                        .overall_response_timeout(None);
+                    #[cfg(feature = "tokio-rustls-comp")]
+                    let client = match &self.certificates {
+                        Some(certificates) => client.certs(certificates.clone()),
+                        None => client,
+                    };
+                    let client = client.build()?;
                     client.get_async_connection().await.map(Link::Cluster)
                 }
                 Address::Single(_) | Address::Sentinel { .. } => {
@@ -126,6 +142,16 @@ impl RedisStoreBuilder {
             Some((replicas, timeout)) => Some(Replicas::new(dial.clone(), replicas, timeout)),
         };
         Ok(RedisStore::with(self, link, Some(dial), replicas))
+    }
+
+    fn address(&self, url: &str) -> Result<Address, StoreError> {
+        let address = Address::parse(url)?;
+        #[cfg(feature = "tokio-rustls-comp")]
+        let address = match &self.certificates {
+            Some(certificates) => address.with_certificates(certificates)?,
+            None => address,
+        };
+        Ok(address)
     }
 
     /// Uses the application's connection manager. The driver's own time-outs hold as well.
@@ -159,6 +185,6 @@ impl fmt::Debug for RedisStoreBuilder {
             .field("connect_timeout", &self.connect_timeout)
             .field("profile", &self.profile)
             .field("wait_replicas", &self.wait_replicas)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -10,12 +10,12 @@ use std::{
 
 use async_trait::async_trait;
 use idempotency_core::{
-    ClaimOutcome, ClaimRequest, CompleteRequest, Connected, ErrorKind, FinishOutcome,
-    IdempotencyKey, IdempotencyStore, Namespace, Operation, Record, Release, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, StorageKey, StoreError, StoreProfile, Takeover,
-    machine,
+    ClaimOutcome, ClaimRequest, CompleteRequest, Connected, CorruptRecord, ErrorKind,
+    FinishOutcome, IdempotencyKey, IdempotencyStore, Namespace, Operation, Record, Release,
+    ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, StorageKey, StoreError,
+    StoreProfile, Takeover, machine,
 };
-use redis::{Pipeline, RedisError, RedisResult, Value};
+use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
 
 use crate::{
     RedisStoreBuilder,
@@ -60,8 +60,23 @@ pub(crate) struct Place {
 
 /// What is sent to the server.
 enum Request<'a> {
+    /// Two commands.
     Hot(&'a Pipeline),
     Script(&'static Script, &'a str, &'a [&'a [u8]]),
+}
+
+/// What came back: an error of the server is a reply as well.
+struct Reply {
+    first: RedisResult<Value>,
+    /// Of a second command.
+    second: Option<RedisResult<Value>>,
+}
+
+impl Reply {
+    fn of_pipeline(replies: Vec<Value>) -> Self {
+        let mut replies = replies.into_iter().map(Value::extract_error);
+        Self { first: replies.next().unwrap_or(Ok(Value::Nil)), second: replies.next() }
+    }
 }
 
 /// How often an operation is sent when connections break or a server is not ready: one that was
@@ -126,8 +141,8 @@ impl RedisStore {
         arguments: &[&[u8]],
     ) -> Result<Value, StoreError> {
         let request = Request::Script(script, place.key.as_str(), arguments);
-        let mut replies = self.within_timeout(operation, self.send(operation, &request)).await?;
-        replies.pop().unwrap_or(Ok(Value::Nil)).map_err(|error| self.classify(operation, &error))
+        let reply = self.within_timeout(operation, self.send(operation, &request)).await?;
+        reply.first.map_err(|error| self.classify(operation, &error))
     }
 
     /// Answers an error when nothing came back in time (C51).
@@ -150,25 +165,21 @@ impl RedisStore {
 
     /// Sends, and sends again where that can help: all operations may be repeated, except those of
     /// operators, whose second copy would answer that the record has changed.
-    async fn send(
-        &self,
-        operation: Operation,
-        request: &Request<'_>,
-    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
+    async fn send(&self, operation: Operation, request: &Request<'_>) -> Result<Reply, StoreError> {
         let may_repeat = !matches!(operation, Operation::Settle | Operation::Remove);
         let mut may_have_happened = false;
         let mut tries = 1;
         loop {
             let error = match self.send_once(request).await {
-                Ok(replies) => match replies.first() {
-                    Some(Err(error)) if is_worth_another_try(error) && !is_redirection(error) => {
+                Ok(reply) => match &reply.first {
+                    Err(error) if is_worth_another_try(error) && !is_redirection(error) => {
                         error.clone()
                     }
-                    _ => return Ok(replies),
+                    _ => return Ok(reply),
                 },
                 // one command alone gets through
                 Err(error) if matches!(request, Request::Hot(_)) && is_redirection(&error) => {
-                    return Ok(vec![Err(error)]);
+                    return Ok(Reply { first: Err(error), second: None });
                 }
                 Err(error) => error,
             };
@@ -197,12 +208,14 @@ impl RedisStore {
         }
     }
 
-    async fn send_once(&self, request: &Request<'_>) -> RedisResult<Vec<RedisResult<Value>>> {
+    async fn send_once(&self, request: &Request<'_>) -> RedisResult<Reply> {
         match request {
-            Request::Hot(commands) => self.inner.link.pipeline(commands).await,
+            Request::Hot(commands) => {
+                self.inner.link.pipeline(commands).await.map(Reply::of_pipeline)
+            }
             Request::Script(script, key, arguments) => {
-                let reply = self.inner.link.script(script, key, arguments).await?;
-                Ok(vec![Ok(reply)])
+                let first = self.inner.link.script(script, key, arguments).await?;
+                Ok(Reply { first: Ok(first), second: None })
             }
         }
     }
@@ -221,10 +234,18 @@ impl RedisStore {
 
     /// Gives a connection up whose replies are not those that were asked for (C35).
     pub(crate) fn in_step<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let Err(error) = &answer
-            && error.effect() == idempotency_core::Effect::Unknown
-            && matches!(error.kind(), ErrorKind::Unexpected | ErrorKind::Corrupt)
-        {
+        let is_out_of_step = |error: &StoreError| match error.kind() {
+            ErrorKind::Unexpected => error.effect() == idempotency_core::Effect::Unknown,
+            // of another key: it may be kept there, or it was meant for somebody else
+            ErrorKind::Corrupt => {
+                let cause = std::error::Error::source(error);
+                let cause = cause.and_then(|cause| cause.downcast_ref::<CorruptRecord>());
+                error.effect() == idempotency_core::Effect::Unknown
+                    || cause == Some(&CorruptRecord::OtherKey)
+            }
+            _ => false,
+        };
+        if answer.as_ref().is_err_and(is_out_of_step) {
             self.inner.link.give_up_connection();
         }
         answer
@@ -238,26 +259,28 @@ impl RedisStore {
         value: &[u8],
         life: &[u8],
     ) -> Result<Hot, StoreError> {
-        let mut commands = Pipeline::with_capacity(2);
         let key = place.key.as_str();
-        commands.cmd("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(life);
-        commands.cmd("PTTL").arg(key);
-        commands.ignore_errors();
-        let replies = self.send(Operation::Claim, &Request::Hot(&commands)).await?;
-        let mut replies = replies.into_iter();
-        match (replies.next(), replies.next()) {
-            (Some(Ok(set)), Some(Ok(left))) => answer::hot_claim(request, place.name, [set, left]),
-            (Some(Ok(Value::Nil)), Some(Err(_))) => {
+        // of the size they will have: nothing is moved while they are put together
+        let mut set = Cmd::with_capacity(7, key.len() + value.len() + life.len() + 16);
+        set.arg("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(life);
+        let mut pttl = Cmd::with_capacity(2, key.len() + 4);
+        pttl.arg("PTTL").arg(key);
+        let mut commands = Pipeline::with_capacity(2);
+        commands.add_command(set).add_command(pttl).ignore_errors();
+        let reply = self.send(Operation::Claim, &Request::Hot(&commands)).await?;
+        match (reply.first, reply.second) {
+            (Ok(set), Some(Ok(left))) => answer::hot_claim(request, place.name, [set, left]),
+            (Ok(Value::Nil), Some(Err(_))) => {
                 answer::hot_claim(request, place.name, [Value::Nil, Value::Nil])
             }
-            (Some(Err(error)), _) if is_unknown_syntax(&error) => {
+            (Err(error), _) if is_unknown_syntax(&error) => {
                 self.inner.is_old.store(true, Ordering::Relaxed);
                 Ok(Hot::AskTheScript)
             }
-            (Some(Err(error)), _) if is_redirection(&error) => Ok(Hot::AskTheScript),
-            (Some(Err(error)), _) => Err(self.classify(Operation::Claim, &error)),
+            (Err(error), _) if is_redirection(&error) => Ok(Hot::AskTheScript),
+            (Err(error), _) => Err(self.classify(Operation::Claim, &error)),
             // the second of the two was refused, as it is while a slot moves to another node
-            _ => Ok(Hot::AskTheScript),
+            (Ok(_), _) => Ok(Hot::AskTheScript),
         }
     }
 
@@ -288,8 +311,7 @@ impl RedisStore {
         };
         let arguments = [value, life, may_take_over];
         let asked = Request::Script(&script::CLAIM, place.key.as_str(), &arguments);
-        let mut replies = self.send(Operation::Claim, &asked).await?;
-        let reply = replies.pop().unwrap_or(Ok(Value::Nil));
+        let reply = self.send(Operation::Claim, &asked).await?.first;
         let reply = reply.map_err(|error| self.classify(Operation::Claim, &error))?;
         self.in_step(answer::claim(request, place.name, reply))
     }

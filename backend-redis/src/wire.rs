@@ -49,7 +49,7 @@ const TRAILER: usize = 16;
 const SHORTEST: usize = HEADER + TRAILER;
 
 /// Stands for a key in its record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name(pub(crate) [u8; 16]);
 
 impl Name {

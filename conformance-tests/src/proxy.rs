@@ -1,6 +1,7 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 use tokio::{
@@ -43,6 +44,14 @@ pub enum Fault {
     LoseRequests,
     /// It passes requests on, and closes the connection when the reply comes.
     LoseReplies,
+    /// It passes everything on, in either direction, this much later.
+    Delay(Duration),
+    /// It swallows what comes next from a client, keeps the connection, and passes on all the rest: as
+    /// [`Fault::None`] from then on.
+    SwallowRequest,
+    /// It swallows what comes next from the server, keeps the connection, and passes on all the rest: as
+    /// [`Fault::None`] from then on. A protocol that answers in order is out of step then.
+    SwallowReply,
 }
 
 impl FaultProxy {
@@ -63,6 +72,11 @@ impl FaultProxy {
         self.address
     }
 
+    /// What it does now.
+    pub fn fault(&self) -> Fault {
+        *self.fault.borrow()
+    }
+
     /// From now on it does this.
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
@@ -78,7 +92,7 @@ impl Drop for FaultProxy {
 async fn accept(listener: TcpListener, server: SocketAddr, fault: watch::Sender<Fault>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let fault = fault.subscribe();
+        let fault = fault.clone();
         connections.spawn(async move {
             // either side that ends, ends the connection: that is all a proxy can tell its client
             let _ended: io::Result<()> = serve(client, server, fault).await;
@@ -86,11 +100,8 @@ async fn accept(listener: TcpListener, server: SocketAddr, fault: watch::Sender<
     }
 }
 
-async fn serve(
-    client: TcpStream,
-    server: SocketAddr,
-    mut fault: watch::Receiver<Fault>,
-) -> io::Result<()> {
+async fn serve(client: TcpStream, server: SocketAddr, set: watch::Sender<Fault>) -> io::Result<()> {
+    let mut fault = set.subscribe();
     if *fault.borrow() == Fault::Refuse {
         return Ok(());
     }
@@ -110,13 +121,38 @@ async fn serve(
             }
             read = from_client.read(&mut request), if now != Fault::Hang => match (read?, now) {
                 (0, _) | (_, Fault::LoseRequests | Fault::Refuse) => return Ok(()),
-                (length, _) => to_server.write_all(part(&request, length)).await?,
+                (_, Fault::SwallowRequest) if swallows(&set, now) => {}
+                (length, _) => {
+                    delay(now).await;
+                    to_server.write_all(part(&request, length)).await?;
+                }
             },
             read = from_server.read(&mut reply), if now != Fault::Hang => match (read?, now) {
                 (0, _) | (_, Fault::LoseReplies | Fault::Refuse) => return Ok(()),
-                (length, _) => to_client.write_all(part(&reply, length)).await?,
+                (_, Fault::SwallowReply) if swallows(&set, now) => {}
+                (length, _) => {
+                    delay(now).await;
+                    to_client.write_all(part(&reply, length)).await?;
+                }
             },
         }
+    }
+}
+
+/// Whether this connection is the one that does it: it happens once.
+fn swallows(set: &watch::Sender<Fault>, fault: Fault) -> bool {
+    set.send_if_modified(|now| {
+        let first = *now == fault;
+        if first {
+            *now = Fault::None;
+        }
+        first
+    })
+}
+
+async fn delay(fault: Fault) {
+    if let Fault::Delay(duration) = fault {
+        tokio::time::sleep(duration).await;
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     remove::Remove,
     schema::Schema,
     settle::Settle,
+    storm::{Storm, StormWorker},
     sweep::Sweep,
 };
 
@@ -39,6 +40,11 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Proves that a store keeps the contract, or shows where it does not.
     Conformance(Conformance),
+    /// Merchants pay through a faulty network, without keys and with them: what was charged twice?
+    Storm(Storm),
+    /// One worker process of a storm.
+    #[command(hide = true)]
+    StormWorker(StormWorker),
     /// Prints a script that completes this program's arguments.
     Completions(Completions),
     /// Prints the man page, or writes all of them.

@@ -22,12 +22,15 @@ impl From<Ended> for ExitCode {
     }
 }
 
-/// Why a verb did not do its work, beside wrong calls and stores that fail.
+/// Why a verb did not do its work, beside wrong calls and what stores say themselves.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
     /// This store has no such verb: 4.
     #[error("{0}")]
     CannotDo(String),
+    /// The store failed while it was being worked with: 3.
+    #[error("{0}")]
+    StoreFailed(String),
     /// Nobody agreed to the change: 5.
     #[error("{0}")]
     NotConfirmed(&'static str),
@@ -64,6 +67,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
         if let Some(refused) = cause.downcast_ref::<Refused>() {
             return match refused {
                 Refused::CannotDo(_) => CANNOT_DO,
+                Refused::StoreFailed(_) => STORE_FAILED,
                 Refused::NotConfirmed(_) => NOT_CONFIRMED,
             };
         }

@@ -6,6 +6,8 @@ mod cli;
 mod conformance;
 mod console;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod ended;
 mod generate;
 mod list;
@@ -18,6 +20,7 @@ mod schema;
 mod seen;
 mod settle;
 mod store_url;
+mod storm;
 mod sweep;
 mod url_harness;
 
@@ -66,6 +69,10 @@ fn run(command: &Command) -> anyhow::Result<Ended> {
     let (mut out, mut answers) = (io::stdout(), io::BufReader::new(io::stdin()));
     let answers = console::is_terminal().then_some(&mut answers as _);
     let mut console = Console::new(&mut out, answers);
+    // a storm makes its own runtime: on `memory:` it moves the clock
+    if let Command::Storm(options) = command {
+        return storm::run(options, &mut console);
+    }
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(carry_out(command, &mut console))
 }
@@ -94,6 +101,8 @@ async fn carry_out(command: &Command, console: &mut Console<'_>) -> anyhow::Resu
             doctor::run(options, &connect_unchecked(&options.store).await?, console).await
         }
         Command::Conformance(options) => conformance::run(options).await,
+        Command::Storm(options) => storm::run(options, console),
+        Command::StormWorker(options) => storm::work(options).await,
         Command::Completions(options) => generate::completions(options, console),
         Command::Man(options) => generate::man(options, console),
     }

@@ -16,3 +16,10 @@ pub(crate) fn counter(what: &'static str) -> ProgressBar {
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
+/// Counts to `total`.
+pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    bar.set_style(style("{bar:40} {pos}/{len} {msg}"));
+    bar.set_message(what);
+    bar
+}

@@ -35,8 +35,7 @@ impl UrlHarness {
             Err(ConnectError::Store(error)) => Err(error.to_string()),
             Err(error) => return Err(error),
         };
-        let url = StoreUrl::parse(url).map_err(|reason| ConnectError::NotAUrl { reason })?;
-        Ok(Self { url, profile, clones: Mutex::default() })
+        Ok(Self { url: StoreUrl::new(url), profile, clones: Mutex::default() })
     }
 
     fn clones(&self) -> MutexGuard<'_, HashMap<String, Connected>> {
@@ -102,7 +101,7 @@ mod tests {
     #[tokio::test]
     async fn an_unreachable_server_fails_every_case_and_skips_none() {
         let harness = UrlHarness {
-            url: StoreUrl::parse("redis://127.0.0.1/").unwrap(),
+            url: StoreUrl::new("redis://127.0.0.1/"),
             profile: Err("connect failed: connection refused".to_owned()),
             clones: Mutex::default(),
         };

@@ -17,9 +17,9 @@ pub use attempt_number::AttemptNumber;
 pub use executor::{
     Answer, AnswerBody, AnswerError, Attempt, BeginOutcome, Begun, CheckpointError, ClaimGuard,
     Classify, Codec, CodecError, ConfigError, DetachedClaim, Disposition, Error, Event, EventKind,
-    Idempotency, IdempotencyBuilder, Measurement, Never, NotKept, NotKeptReason, Observer,
-    OnDuplicate, OnStoreFailure, Outcome, Question, Recorded, Recovery, Replayed, ResultPolicy,
-    Settle, Source, TracingObserver, Verdict,
+    Idempotency, IdempotencyBuilder, Joined, Measurement, Never, NotKept, NotKeptReason, Observer,
+    OnDuplicate, OnStoreFailure, Otherwise, Outcome, Question, Recorded, Recovery, Replayed,
+    ResultPolicy, Settle, Source, TracingObserver, Verdict,
 };
 pub use fingerprint::{Fingerprint, FingerprintBuilder, FingerprintError, FingerprintKey};
 pub use key::{IdempotencyKey, KeyDigest, KeyError, Namespace, NamespaceError, Scope, StorageKey};

@@ -1,9 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use http::{HeaderName, Method, StatusCode, request::Parts};
+use http::{HeaderMap, HeaderName, Method, StatusCode, request::Parts};
 use idempotency_core::{Disposition, Idempotency, Scope};
 
-use crate::{KeySource, Presence, Profile, RequestSettings};
+use crate::{KeySource, Presence, Profile, RequestSettings, capture::Bounds};
 
 /// Names the principal of a request.
 pub(crate) type ScopeOf = Arc<dyn Fn(&Parts) -> Option<Scope> + Send + Sync>;
@@ -54,9 +54,10 @@ impl Config {
         }
     }
 
-    /// Whether a request of this method can have a key at all.
-    pub(crate) fn is_for(&self, method: &Method) -> bool {
+    /// Whether the settings of a request like this have to be looked at.
+    pub(crate) fn may_concern(&self, method: &Method, headers: &HeaderMap) -> bool {
         self.profile.methods.contains(method)
+            && (self.settings_of.is_some() || self.concerns(headers))
     }
 
     /// The settings of one request.
@@ -74,10 +75,10 @@ impl Config {
     }
 
     /// Whether the request has a key, or may have one, or needs one.
-    pub(crate) fn concerns(&self, head: &Parts) -> bool {
+    pub(crate) fn concerns(&self, headers: &HeaderMap) -> bool {
         match (self.profile.presence, &self.profile.key_source) {
             (Presence::Off, _) => false,
-            (Presence::Optional, KeySource::Header(name)) => head.headers.contains_key(name),
+            (Presence::Optional, KeySource::Header(name)) => headers.contains_key(name),
             (Presence::Required | Presence::Optional, _) => true,
         }
     }
@@ -96,6 +97,15 @@ impl Config {
             .result_policy
             .unwrap_or_else(|| self.idempotency.result_policy())
             .of_status(status.as_u16(), self.idempotency.takeover())
+    }
+
+    /// How far a response is read.
+    pub(crate) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            max_bytes: self.max_response_bytes,
+            wait: self.buffer_wait,
+            clock: self.idempotency.clock(),
+        }
     }
 }
 

@@ -12,27 +12,28 @@ use futures_util::FutureExt;
 use http::{Request, Response, response::Parts};
 use http_body::Body;
 use idempotency_core::{
-    Answer, Begun, ClaimGuard, Disposition, NotKeptReason, Recorded, Release, Retention,
+    Answer, Begun, ClaimGuard, Disposition, Joined, Otherwise, Recorded, Release, Retention,
 };
 use tower_service::Service;
 use tracing::Instrument;
 
 use crate::{
-    HttpBody,
+    CurrentAttempt, HttpBody,
     admission::{Arrived, Identity},
-    capture::{Bounds, Captured, capture},
+    capture::{Captured, capture},
     config::Config,
     flight::Ticket,
     grpc,
+    joined::{Client, Given, given},
     refusal::{Asking, Refusal},
-    replay,
-    stored_response::{self, ToStore},
+    replay, stored_response,
 };
 
 /// A request under way.
 struct Exchange {
     config: Arc<Config>,
     ticket: Ticket,
+    client: Client,
 }
 
 /// An answer of the inner service.
@@ -42,8 +43,18 @@ struct Answered<R: Body> {
     disposition: Disposition,
 }
 
-/// Tells the store how the request ended. True: it is on record as done.
-type Settling = Pin<Box<dyn Future<Output = bool> + Send>>;
+/// Tells the store how the request ended.
+type Settling = Pin<Box<dyn Future<Output = Settled> + Send>>;
+
+/// What the store says of it.
+enum Settled {
+    /// It is on record as done.
+    OnRecord,
+    /// It is not, or not yet.
+    Open,
+    /// What became of the handler's own transaction.
+    Joined(Joined),
+}
 
 /// Claims, runs the inner service, stores its answer and returns it.
 pub(crate) async fn run<S, B, R>(
@@ -66,7 +77,8 @@ where
     let refused = match begun {
         Ok(Begun::Acquired(guard)) => {
             let (request, ticket) = arrived.into_request();
-            let exchange = Exchange { config, ticket };
+            let client = Client::of(&request);
+            let exchange = Exchange { config, ticket, client };
             // replays need not carry this along
             return Box::pin(exchange.execute(guard, request, inner)).await;
         }
@@ -118,7 +130,10 @@ impl Exchange {
         R: Body<Data = Bytes> + Send,
         R::Error: Send,
     {
-        request.extensions_mut().insert(guard.attempt().clone());
+        let attempt = guard.attempt().clone();
+        let current = CurrentAttempt::new(attempt.clone(), Arc::clone(&self.config));
+        request.extensions_mut().insert(attempt);
+        request.extensions_mut().insert(current);
         let span = guard.attempt().span();
         let work = async {
             let response = inner.call(request).await?;
@@ -153,12 +168,7 @@ impl Exchange {
         if disposition != Disposition::Store {
             return Answered { head, body: Captured::Untouched(body), disposition };
         }
-        let bounds = Bounds {
-            max_bytes: self.config.max_response_bytes,
-            wait: self.config.buffer_wait,
-            clock: self.config.idempotency.clock(),
-        };
-        let body = capture(&head.headers, body, bounds).await;
+        let body = capture(&head.headers, body, self.config.bounds()).await;
         if grpc::is_grpc(&head.headers)
             && let Some(status) = grpc::status(&head.headers, &body)
         {
@@ -177,49 +187,52 @@ impl Exchange {
         if let Some(&retention) = head.extensions.get::<Retention>() {
             guard = guard.with_retention(retention);
         }
-        let (config, retention) = (Arc::clone(&self.config), guard.retention());
-        let key = guard.attempt().key().clone();
-        let settling = match disposition {
-            Disposition::Store => complete(guard, self.record(&head, &body)),
-            Disposition::Failed => release(guard, Release::Failed),
-            Disposition::NotStarted => release(guard, Release::NotStarted),
-            Disposition::Unknown => release(guard, Release::Unknown),
+        let (config, client, retention) =
+            (Arc::clone(&self.config), self.client, guard.retention());
+        let attempt = guard.attempt().clone();
+        let otherwise = match disposition {
+            Disposition::Store => {
+                Otherwise::Complete(stored_response::answer(&head, &body, &self.config))
+            }
+            Disposition::Failed => Otherwise::Release(Release::Failed),
+            Disposition::NotStarted => Otherwise::Release(Release::NotStarted),
+            Disposition::Unknown => Otherwise::Release(Release::Unknown),
         };
-        if self.settle(settling).await
-            && let Some(retention) = retention
-        {
+        let has_joined = attempt.joined_answer().is_some();
+        let own = match &otherwise {
+            Otherwise::Complete(answer) if has_joined => Some(answer.clone()),
+            _ => None,
+        };
+        let settling = match otherwise {
+            otherwise if has_joined => joined(guard, otherwise),
+            Otherwise::Complete(answer) => complete(guard, answer),
+            Otherwise::Release(how) => release(guard, how),
+        };
+        let on_record = match self.settle(settling).await {
+            Settled::OnRecord => true,
+            Settled::Open => false,
+            Settled::Joined(joined) => {
+                match given(&config, (client, &attempt), joined, own.as_ref()) {
+                    Given::Own(on_record) => on_record,
+                    Given::Instead(response) => return response,
+                }
+            }
+        };
+        if on_record && let Some(retention) = retention {
             replay::mark_expiry(&config, &mut head.headers, retention.get());
         }
-        replay::mark_key(&config, &mut head.headers, &key);
+        replay::mark_key(&config, &mut head.headers, attempt.key());
         Response::from_parts(head, body.into_body())
     }
 
-    fn record<R: Body>(&self, head: &Parts, body: &Captured<R>) -> Answer {
-        let reason = match body {
-            Captured::Whole { data, trailers } => {
-                let stored = &self.config.profile.stored_headers;
-                let (status, headers) = (head.status, &head.headers);
-                let whole = ToStore { status, headers, trailers: trailers.as_ref(), body: data };
-                match stored_response::encode(whole, stored) {
-                    Some(answer) => return answer,
-                    None => NotKeptReason::TooLarge,
-                }
-            }
-            Captured::Open { reason, .. } => *reason,
-            Captured::Untouched(_) => NotKeptReason::Stream,
-            Captured::Broken { .. } => NotKeptReason::Broken,
-        };
-        Answer::not_kept(reason)
-    }
-
     /// Waits for the store, but not longer than `store_wait`: then it is waited for elsewhere.
-    async fn settle(self, mut settling: Settling) -> bool {
+    async fn settle(self, mut settling: Settling) -> Settled {
         let config = Arc::clone(&self.config);
         // a timer is made only when the store does not answer at once
         let slow = async { config.idempotency.clock().sleep(config.store_wait).await };
         tokio::select! {
             biased;
-            on_record = &mut settling => on_record,
+            settled = &mut settling => settled,
             () = slow => {
                 let ticket = self.ticket;
                 let rest = async move {
@@ -227,7 +240,7 @@ impl Exchange {
                     drop(ticket);
                 };
                 tokio::spawn(rest.in_current_span());
-                false
+                Settled::Open
             }
         }
     }
@@ -237,8 +250,8 @@ fn complete(guard: ClaimGuard, answer: Answer) -> Settling {
     Box::pin(async move {
         // what could not be recorded is an event of the executor
         match guard.complete(answer).await {
-            Recorded::Stored | Recorded::NotKept | Recorded::Restored => true,
-            Recorded::Lost | Recorded::Unrecorded(_) | Recorded::Unprotected => false,
+            Recorded::Stored | Recorded::NotKept | Recorded::Restored => Settled::OnRecord,
+            Recorded::Lost | Recorded::Unrecorded(_) | Recorded::Unprotected => Settled::Open,
         }
     })
 }
@@ -247,6 +260,10 @@ fn release(guard: ClaimGuard, how: Release) -> Settling {
     Box::pin(async move {
         // a failed release is an event of the executor; the lease then ends the claim
         let _told = guard.release(how).await;
-        false
+        Settled::Open
     })
+}
+
+fn joined(guard: ClaimGuard, otherwise: Otherwise) -> Settling {
+    Box::pin(async move { Settled::Joined(guard.joined(otherwise).await) })
 }

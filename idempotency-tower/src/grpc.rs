@@ -78,7 +78,7 @@ const fn code(refusal: Refusal) -> u16 {
         Refusal::Mismatch | Refusal::OutcomeUnknown => 9,
         // to be tried again
         Refusal::InProgress(_) => 10,
-        Refusal::RecordUnreadable => 13,
+        Refusal::RecordUnreadable | Refusal::RolledBack => 13,
         Refusal::StoreUnavailable | Refusal::Overloaded | Refusal::ShuttingDown => 14,
         Refusal::NoPrincipal => 16,
     }

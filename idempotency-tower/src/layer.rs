@@ -100,7 +100,7 @@ impl IdempotencyLayer {
     }
 
     /// Refuses takeover and asks `recovery` what became of an attempt whose outcome is unknown; it
-    /// answers "it happened" with what [`stored_response`](crate::stored_response) makes.
+    /// answers "it happened" with what [`stored_response`](crate::stored_response()) makes.
     #[must_use]
     pub fn recovery(self, recovery: impl Recovery + 'static) -> Self {
         self.executor(|executor| executor.with_recovery(recovery))

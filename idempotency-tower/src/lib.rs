@@ -8,11 +8,13 @@ mod attempt_extractor;
 mod body;
 mod capture;
 mod config;
+mod current_attempt;
 mod detached;
 mod exchange;
 mod fingerprint;
 mod flight;
 mod grpc;
+mod joined;
 mod key;
 mod layer;
 mod profile;
@@ -24,10 +26,11 @@ mod stored_headers;
 mod stored_response;
 
 #[cfg(feature = "axum")]
-pub use attempt_extractor::{CurrentAttempt, NoAttempt};
+pub use attempt_extractor::NoAttempt;
 pub use body::HttpBody;
 // the types of requests and responses, and the traits of layers and services, in the versions that this
 // crate works with
+pub use current_attempt::CurrentAttempt;
 pub use http;
 pub use http_body::Body;
 pub use idempotency_core::{
@@ -45,3 +48,8 @@ pub use stored_headers::StoredHeaders;
 pub use stored_response::{StoredResponse, UnreadableResponse, stored_response};
 pub use tower_layer::Layer;
 pub use tower_service::Service;
+
+/// The examples of the chapter on HTTP compile.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../docs/http.md")]
+mod chapter_on_http {}

@@ -26,6 +26,7 @@ pub(crate) enum Refusal {
     Overloaded,
     ShuttingDown,
     RecordUnreadable,
+    RolledBack,
 }
 
 /// In what form a refusal is understood.
@@ -167,6 +168,11 @@ impl Refusal {
                 "The record of the request cannot be read",
                 StatusCode::INTERNAL_SERVER_ERROR,
             ),
+            Self::RolledBack => row(
+                "rolled-back",
+                "What the request wrote was rolled back",
+                StatusCode::INTERNAL_SERVER_ERROR,
+            ),
             Self::StoreUnavailable => Row {
                 code: codes.store_unavailable.clone(),
                 ..unavailable("store-unavailable", "The request cannot be protected at the moment")
@@ -219,6 +225,11 @@ impl Refusal {
             Self::RecordUnreadable => {
                 "What is stored for this key was not written by this service, or by a newer \
                  release. The request was not carried out again."
+                    .into()
+            }
+            Self::RolledBack => {
+                "The request was carried out, and its transaction was not committed. Repeat it under \
+                 the same key."
                     .into()
             }
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, Version, header};
 use http_body::Body;
-use idempotency_core::{AnswerBody, IdempotencyKey, NotKeptReason, Replayed};
+use idempotency_core::{Answer, AnswerBody, IdempotencyKey, NotKeptReason, Replayed, Retention};
 
 use crate::{HttpBody, config::Config, refusal::Refusal, stored_response};
 
@@ -19,11 +19,7 @@ pub(crate) fn response<R>(
 where
     R: Body<Data = Bytes>,
 {
-    let mut response = match replayed.answer.body() {
-        AnswerBody::Bytes(bytes) => stored(bytes, version)?,
-        AnswerBody::NotKept(reason) => acknowledged(config, reason)?,
-        AnswerBody::Value => return Err(Refusal::RecordUnreadable),
-    };
+    let mut response = whole(config, version, &replayed.answer)?;
     let headers = response.headers_mut();
     let markers = &config.profile.markers;
     if let Some((name, value)) = &markers.replayed {
@@ -37,6 +33,44 @@ where
     mark_expiry(config, headers, replayed.retention_remaining);
     mark_key(config, headers, key);
     Ok(response)
+}
+
+/// The stored response as the first answer under its key.
+pub(crate) fn committed<R>(
+    config: &Config,
+    committed: Committed<'_>,
+) -> Result<Response<HttpBody<R>>, Refusal>
+where
+    R: Body<Data = Bytes>,
+{
+    let mut response = whole(config, committed.version, committed.answer)?;
+    mark_expiry(config, response.headers_mut(), committed.retention.get());
+    mark_key(config, response.headers_mut(), committed.key);
+    Ok(response)
+}
+
+/// An answer that was committed just now.
+#[derive(Clone, Copy)]
+pub(crate) struct Committed<'a> {
+    pub(crate) answer: &'a Answer,
+    pub(crate) key: &'a IdempotencyKey,
+    pub(crate) version: Version,
+    pub(crate) retention: Retention,
+}
+
+fn whole<R>(
+    config: &Config,
+    version: Version,
+    answer: &Answer,
+) -> Result<Response<HttpBody<R>>, Refusal>
+where
+    R: Body<Data = Bytes>,
+{
+    match answer.body() {
+        AnswerBody::Bytes(bytes) => stored(bytes, version),
+        AnswerBody::NotKept(reason) => acknowledged(config, reason),
+        AnswerBody::Value => Err(Refusal::RecordUnreadable),
+    }
 }
 
 fn stored<R>(bytes: Bytes, version: Version) -> Result<Response<HttpBody<R>>, Refusal>

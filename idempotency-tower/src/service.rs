@@ -43,7 +43,8 @@ impl<S> IdempotencyService<S> {
     /// Whether the request may go through the store. Inside another idempotency layer it has done so
     /// already, and would meet its own claim.
     fn may_concern<B>(&self, request: &Request<B>) -> bool {
-        self.config.is_for(request.method()) && request.extensions().get::<Attempt>().is_none()
+        self.config.may_concern(request.method(), request.headers())
+            && request.extensions().get::<Attempt>().is_none()
     }
 }
 
@@ -72,7 +73,7 @@ where
         }
         let (head, body) = request.into_parts();
         let config = self.config.of_request(&head);
-        if !config.concerns(&head) {
+        if !config.concerns(&head.headers) {
             let request = Request::from_parts(head, HttpBody::untouched(body));
             return ResponseFuture::passed(self.inner.call(request));
         }

@@ -1,10 +1,11 @@
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use idempotency_core::Answer;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response::Parts};
+use http_body::Body;
+use idempotency_core::{Answer, NotKeptReason};
 
-use crate::StoredHeaders;
+use crate::{StoredHeaders, capture::Captured, config::Config};
 
 /// A response as the layer stores it: in an [`Answer`] of bytes, for tools that read one; [`stored_response`] makes
 /// one.
@@ -67,29 +68,44 @@ impl fmt::Debug for StoredResponse {
     }
 }
 
+/// The answer that stands for a response, as far as it was read.
+pub(crate) fn answer<R: Body>(head: &Parts, body: &Captured<R>, config: &Config) -> Answer {
+    let reason = match body {
+        Captured::Whole { data, trailers } => {
+            let (status, headers) = (head.status, &head.headers);
+            let whole = ToStore { status, headers, trailers: trailers.as_ref(), body: data };
+            match encode(whole, &config.profile.stored_headers) {
+                Some(answer) => return answer,
+                None => NotKeptReason::TooLarge,
+            }
+        }
+        Captured::Open { reason, .. } => *reason,
+        Captured::Untouched(_) => NotKeptReason::Stream,
+        Captured::Broken { .. } => NotKeptReason::Broken,
+    };
+    Answer::not_kept(reason)
+}
+
 /// A response as it is to be stored.
 #[derive(Clone, Copy)]
-pub(crate) struct ToStore<'a> {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: &'a HeaderMap,
-    pub(crate) trailers: Option<&'a HeaderMap>,
-    pub(crate) body: &'a [u8],
+struct ToStore<'a> {
+    status: StatusCode,
+    headers: &'a HeaderMap,
+    trailers: Option<&'a HeaderMap>,
+    body: &'a [u8],
 }
 
 /// Writes a response; `None` when it has more or longer header lines than any server takes.
-pub(crate) fn encode(response: ToStore<'_>, stored: &StoredHeaders) -> Option<Answer> {
+fn encode(response: ToStore<'_>, stored: &StoredHeaders) -> Option<Answer> {
     let mut lines = Vec::with_capacity(256);
     let header_lines = write_lines(&mut lines, stored, response.headers)?;
     let trailer_lines = match response.trailers {
         Some(trailers) => write_lines(&mut lines, stored, trailers)?,
         None => 0,
     };
-    let mut head = Vec::with_capacity(7);
-    head.put_u8(FORMAT);
-    head.put_u16(response.status.as_u16());
-    head.put_u16(header_lines);
-    head.put_u16(trailer_lines);
-    Some(Answer::joined(&[&head, &lines, response.body]))
+    let [status, headers, trailers] =
+        [response.status.as_u16(), header_lines, trailer_lines].map(u16::to_be_bytes);
+    Some(Answer::joined(&[&[FORMAT], &status, &headers, &trailers, &lines, response.body]))
 }
 
 /// A response as the layer stores it: for a recovery hook, or an operator, that knows what the answer

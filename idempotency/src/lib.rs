@@ -2,6 +2,8 @@
 
 mod connect;
 
+#[cfg(feature = "postgres")]
+pub use connect::connect_postgres;
 pub use connect::{ConnectError, connect, connect_unchecked};
 // what an application needs beside the library's own types: to write its results down, to hold bytes,
 // to implement the traits
@@ -20,8 +22,8 @@ pub use idempotency_memory::{MemoryStore, MemoryStoreBuilder};
 pub use idempotency_metrics as metrics;
 #[cfg(feature = "postgres")]
 pub use idempotency_postgres::{
-    BegunInTransaction, NameError, PostgresStore, PostgresStoreBuilder, TransactionError,
-    TransactionGuard, sqlx,
+    BegunInTransaction, NameError, PostgresStore, PostgresStoreBuilder, PostgresTransaction,
+    TransactionError, TransactionGuard, sqlx,
 };
 #[cfg(feature = "redis")]
 pub use idempotency_redis::{RedisStore, RedisStoreBuilder, redis};

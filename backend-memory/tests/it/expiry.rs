@@ -123,7 +123,9 @@ fn the_background_task_comes_back_after_its_runtime_ended() {
 /// drives it any more.
 #[test]
 fn records_leave_though_the_tasks_runtime_stands_still() {
-    let (store, clock) = store();
+    let (_, clock) = store();
+    // so small that it has 16 shards, and operations come to each of them
+    let store = MemoryStore::builder().clock(clock.clone()).capacity(10_000).build();
     let runtime = || runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let (idle, driven) = (runtime(), runtime());
     idle.block_on(async {

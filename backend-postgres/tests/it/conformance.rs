@@ -1,12 +1,12 @@
 //! The whole suite, in each isolation and through `PgBouncer`.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::OnceLock, time::Duration};
 
 use idempotency_conformance::{
-    Fixture, Harness, HarnessError, RawRecord, Suite, Written, unique_namespace,
+    Aged, Fixture, Harness, HarnessError, RawRecord, Suite, Written, unique_namespace,
 };
 use idempotency_core::{Connected, IdempotencyKey, Namespace, Sharing, StoreProfile, Survives};
-use idempotency_postgres::sqlx::{self, AssertSqlSafe};
+use idempotency_postgres::sqlx::{self, AssertSqlSafe, PgPool};
 use test_servers::postgres::PostgresServer;
 
 use crate::support::{TABLE, builder, is_full, newest, pooler, raw, runtime, server, with_setting};
@@ -20,11 +20,13 @@ fn profile() -> StoreProfile {
 }
 
 /// Where the store connects to, and the server behind that.
-struct Postgres {
+pub(crate) struct Postgres {
     url: String,
     server: &'static PostgresServer,
     /// Notifications do not pass a pooler in transaction mode.
     listen: bool,
+    /// Past the store, to the server itself.
+    raw: OnceLock<PgPool>,
 }
 
 impl Postgres {
@@ -32,13 +34,17 @@ impl Postgres {
         Self::on(server(), level)
     }
 
-    fn on(server: &'static PostgresServer, level: &str) -> Self {
+    pub(crate) fn on(server: &'static PostgresServer, level: &str) -> Self {
         let url = with_setting(&server.url(), "default_transaction_isolation", level);
-        Self { url, server, listen: true }
+        Self { url, server, listen: true, raw: OnceLock::new() }
+    }
+
+    fn raw(&self) -> &PgPool {
+        self.raw.get_or_init(|| raw(&self.server.url()))
     }
 
     fn pooled() -> Self {
-        Self { url: pooler().url(), server: server(), listen: !is_full() }
+        Self { url: pooler().url(), server: server(), listen: !is_full(), raw: OnceLock::new() }
     }
 }
 
@@ -53,6 +59,22 @@ impl Harness for Postgres {
 
     fn profile(&self) -> StoreProfile {
         profile()
+    }
+
+    async fn age(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+        duration: Duration,
+    ) -> Result<Aged, HarnessError> {
+        let moments =
+            ["first_claimed_at", "claimed_at", "expires_at", "sweep_at", "lease_until", "ended_at"];
+        let earlier = moments.map(|moment| format!("{moment} = {moment} - $2 * interval '1 ms'"));
+        let earlier = format!("UPDATE {TABLE} SET {} WHERE key = $1", earlier.join(", "));
+        let place = namespace.storage_key(key);
+        let earlier = sqlx::query(AssertSqlSafe(earlier)).bind(place.as_str());
+        earlier.bind(i64::try_from(duration.as_millis())?).execute(self.raw()).await?;
+        Ok(Aged::Done)
     }
 
     async fn connect_again(
@@ -85,7 +107,7 @@ impl Harness for Postgres {
         );
         let place = namespace.storage_key(key);
         let write = sqlx::query(AssertSqlSafe(write)).bind(place.as_str()).bind(format);
-        write.execute(&raw(&self.server.url())).await?;
+        write.execute(self.raw()).await?;
         Ok(Some(Written::Done))
     }
 

@@ -7,10 +7,15 @@
     reason = "tests may panic"
 )]
 
+mod cancellation;
 mod capabilities;
 mod conformance;
-mod faults;
+mod groups;
+mod isolation;
+mod joining;
 mod model;
-mod proxy;
+mod outages;
+mod rows;
 mod support;
+mod sweeping;
 mod transactions;

@@ -13,13 +13,10 @@ use idempotency_postgres::{
     sqlx::{self, AssertSqlSafe, PgConnection, PgPool},
 };
 use serde::{Deserialize, Serialize};
+use test_servers::postgres::{CommitProxy, Cut};
 
-use crate::{
-    proxy::{Cut, Proxy},
-    support::{
-        Caller, builder, count, execute, fingerprint, key, lease, number, raw, runtime, server,
-        soon,
-    },
+use crate::support::{
+    Caller, builder, count, execute, fingerprint, key, lease, number, raw, runtime, server, soon,
 };
 
 /// A ledger beside the records, and who writes into it.
@@ -206,26 +203,27 @@ fn an_attempt_that_lost_its_claim_cannot_commit() {
         successor.attempt = successor.attempt.next();
         let mut transaction = shop.pool.begin().await.unwrap();
         shop.write(&mut transaction, &key).await;
-        let stored = shop.store.complete_in(&mut transaction, completion(&stale)).await.unwrap();
+        let stored =
+            shop.store.complete_claim_in(&mut transaction, completion(&stale)).await.unwrap();
         assert_eq!(stored, FinishOutcome::Lost);
         transaction.rollback().await.unwrap();
         // the holder: once, and the plain completion that comes after it finds it done
         let mut transaction = shop.pool.begin().await.unwrap();
         shop.write(&mut transaction, &key).await;
         let own = completion(&successor);
-        let stored = shop.store.complete_in(&mut transaction, own.clone()).await.unwrap();
+        let stored = shop.store.complete_claim_in(&mut transaction, own.clone()).await.unwrap();
         assert_eq!(stored, FinishOutcome::Done);
         transaction.commit().await.unwrap();
         assert_eq!(shop.store.complete(own.clone()).await.unwrap(), FinishOutcome::Done);
         // and the same work again in another transaction is refused
         let mut transaction = shop.pool.begin().await.unwrap();
-        let again = shop.store.complete_in(&mut transaction, own).await.unwrap();
+        let again = shop.store.complete_claim_in(&mut transaction, own).await.unwrap();
         assert_eq!(again, FinishOutcome::Lost);
         transaction.rollback().await.unwrap();
         assert_eq!(shop.rows(&key).await, 1);
         // nothing of ours stays behind in the caller's session
         let mut transaction = shop.pool.begin().await.unwrap();
-        let _ = shop.store.complete_in(&mut transaction, completion(&stale)).await.unwrap();
+        let _ = shop.store.complete_claim_in(&mut transaction, completion(&stale)).await.unwrap();
         let setting = sqlx::query_scalar::<_, String>("SHOW lock_timeout");
         assert_eq!(setting.fetch_one(&mut *transaction).await.unwrap(), "0");
         transaction.rollback().await.unwrap();
@@ -253,7 +251,7 @@ fn work_that_hides_a_failed_statement_is_rolled_back() {
 #[test]
 fn dropped_transactions_leave_no_open_session_and_no_rows() {
     runtime().block_on(async {
-        let proxy = Proxy::start(server().address(), Duration::from_millis(1)).await;
+        let proxy = CommitProxy::start(server().address(), Duration::from_millis(1)).await.unwrap();
         let shop = Shop::at(&format!("{}?application_name=dropped", proxy.url())).await;
         for round in 0..count(60, 600) {
             let key = key(round);
@@ -294,7 +292,7 @@ fn namespace_of(store: &PostgresStore) -> String {
 #[test]
 fn a_connection_cut_around_the_commit_leads_to_one_row_a_key() {
     runtime().block_on(async {
-        let proxy = Proxy::start(server().address(), Duration::ZERO).await;
+        let proxy = CommitProxy::start(server().address(), Duration::ZERO).await.unwrap();
         let shop = Shop::at(&proxy.url()).await;
         for round in 0..count(40, 200) {
             let key = key(round);

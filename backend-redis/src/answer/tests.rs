@@ -1,4 +1,6 @@
-use idempotency_core::Effect;
+use idempotency_core::{
+    ClaimToken, Effect, Fingerprint, IdempotencyKey, Lease, Retention, Takeover,
+};
 
 use super::*;
 
@@ -63,4 +65,31 @@ fn what_a_script_cannot_read_is_corrupt_with_no_effect() {
         assert!(error.to_string().contains(words), "{error}");
         assert!(lookup(Operation::Lookup, NAME, reply).unwrap_err().to_string().contains(words));
     }
+}
+
+/// C03. The time that is left can be that of somebody who took over between the two commands: an owner must not
+/// be told that its lease has so much left.
+#[test]
+fn of_the_hot_path_only_what_no_other_time_makes_dangerous_is_an_answer() {
+    let key = IdempotencyKey::new("shop", "k").unwrap();
+    let claim = |token| ClaimRequest {
+        key: &key,
+        fingerprint: Fingerprint::of_bytes("the request"),
+        token: ClaimToken::from_stored_bytes([token; 16]),
+        lease: Lease::DEFAULT,
+        retention: Retention::DEFAULT,
+        takeover: Takeover::Allow,
+    };
+    let life = i64::try_from(wire::millis(wire::life_of_claim(&claim(1)))).unwrap();
+    let hot = |request: &ClaimRequest<'_>, left| {
+        let found = bulk(wire::first_attempt(NAME, &claim(1)));
+        hot_claim(request, NAME, [found, Value::Int(left)]).unwrap()
+    };
+    assert!(matches!(hot(&claim(1), life), Hot::AskTheScript));
+    assert!(matches!(hot(&claim(2), life), Hot::Answer(ClaimOutcome::InProgress(_))));
+    assert!(matches!(hot(&claim(2), 1), Hot::AskTheScript));
+    let other = ClaimRequest { fingerprint: Fingerprint::of_bytes("another"), ..claim(1) };
+    assert!(matches!(hot(&other, life), Hot::Answer(ClaimOutcome::Mismatch(_))));
+    let fresh = hot_claim(&claim(1), NAME, [Value::Nil, Value::Int(life)]).unwrap();
+    assert!(matches!(fresh, Hot::Answer(ClaimOutcome::Acquired(_))));
 }

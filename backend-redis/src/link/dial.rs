@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisResult, Value,
     aio::{MultiplexedConnection, PubSub},
@@ -74,19 +75,22 @@ impl Dial {
         // the store has a time-out of its own for each operation
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeout))
-            .set_response_timeout(None);
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE);
         let client = Client::open(info)?;
         self.within(client.get_multiplexed_async_connection_with_config(&config)).await
     }
 
-    /// Asks the Sentinels, one after the other, for the primary.
+    /// Asks all Sentinels for the primary and takes the first answer: some of them may be gone, and hang.
     async fn primary(&self) -> RedisResult<ConnectionInfo> {
         let Address::Sentinel { sentinels, service, primary } = &self.address else {
             return Err((ErrorKind::InvalidClientConfig, "no Sentinels are named").into());
         };
         let mut failed = (ErrorKind::EmptySentinelList, "no Sentinel is named").into();
-        for sentinel in sentinels {
-            match self.ask(sentinel, service).await {
+        let asked = sentinels.iter().map(|sentinel| self.ask(sentinel, service));
+        let mut answers: FuturesUnordered<_> = asked.collect();
+        while let Some(answer) = answers.next().await {
+            match answer {
                 Ok(Some((host, port))) => {
                     return Ok((**primary).clone().set_addr(at(primary.addr(), host, port)));
                 }
@@ -117,6 +121,10 @@ impl Dial {
             .unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
     }
 }
+
+/// So many requests can wait to be written before their tasks wait for that. The driver's 50 would have most
+/// of some hundred tasks woken twice for each request.
+const QUEUE: usize = 1_024;
 
 /// The same way to connect, to another host.
 fn at(like: &ConnectionAddr, host: String, port: u16) -> ConnectionAddr {

@@ -6,7 +6,7 @@ mod dialled;
 use std::{fmt, sync::Arc};
 
 use redis::{
-    Cmd, Pipeline, RedisFuture, RedisResult, Value,
+    Cmd, Pipeline, RedisResult, Value,
     aio::{ConnectionLike, ConnectionManager, MultiplexedConnection},
     cluster_async::ClusterConnection,
 };
@@ -29,28 +29,41 @@ pub(crate) enum Link {
 
 impl Link {
     pub(crate) async fn command(&self, command: &Cmd) -> RedisResult<Value> {
-        command.query_async(&mut self.handle().await?).await
+        // the driver's own futures where they are to be had: its trait for all connections boxes them
+        let reply = match self {
+            Self::Dialled(dialled) => {
+                Self::dialled(dialled).await?.send_packed_command(command).await
+            }
+            Self::Multiplexed(connection) => connection.clone().send_packed_command(command).await,
+            Self::Manager(manager) => manager.clone().send_packed_command(command).await,
+            Self::Cluster(cluster) => cluster.clone().req_packed_command(command).await,
+        };
+        reply?.extract_error()
     }
 
-    /// Sends all commands at once. Each has its own result.
-    pub(crate) async fn pipeline(
-        &self,
-        commands: &Pipeline,
-    ) -> RedisResult<Vec<RedisResult<Value>>> {
-        commands.query_async(&mut self.handle().await?).await
+    /// Sends all commands at once. An error of the server is one of the replies.
+    pub(crate) async fn pipeline(&self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+        let count = commands.len();
+        match self {
+            Self::Dialled(dialled) => {
+                Self::dialled(dialled).await?.send_packed_commands(commands, 0, count).await
+            }
+            Self::Multiplexed(connection) => {
+                connection.clone().send_packed_commands(commands, 0, count).await
+            }
+            Self::Manager(manager) => {
+                manager.clone().send_packed_commands(commands, 0, count).await
+            }
+            Self::Cluster(cluster) => cluster.clone().req_packed_commands(commands, 0, count).await,
+        }
     }
 
-    async fn handle(&self) -> RedisResult<Handle> {
-        Ok(match self {
-            Self::Dialled(dialled) => Handle::Multiplexed(match dialled.current() {
-                Some(connection) => connection,
-                // boxed, so that every operation is not as large as one that dials
-                None => Box::pin(dialled.connection()).await?,
-            }),
-            Self::Manager(manager) => Handle::Manager(manager.clone()),
-            Self::Multiplexed(connection) => Handle::Multiplexed(connection.clone()),
-            Self::Cluster(cluster) => Handle::Cluster(cluster.clone()),
-        })
+    async fn dialled(dialled: &Dialled) -> RedisResult<MultiplexedConnection> {
+        match dialled.current() {
+            Some(connection) => Ok(connection),
+            // boxed, so that every operation is not as large as one that dials
+            None => Box::pin(dialled.connection()).await,
+        }
     }
 
     /// Runs a script, which the server may have forgotten.
@@ -79,44 +92,6 @@ impl Link {
     /// Whether an error can hide that an earlier try of the driver's was applied.
     pub(crate) const fn sends_again(&self) -> bool {
         matches!(self, Self::Cluster(_))
-    }
-}
-
-/// A handle of one of the driver's connections.
-enum Handle {
-    Multiplexed(MultiplexedConnection),
-    Manager(ConnectionManager),
-    Cluster(ClusterConnection),
-}
-
-impl ConnectionLike for Handle {
-    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        match self {
-            Self::Multiplexed(connection) => connection.req_packed_command(cmd),
-            Self::Manager(manager) => manager.req_packed_command(cmd),
-            Self::Cluster(cluster) => cluster.req_packed_command(cmd),
-        }
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        cmd: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        match self {
-            Self::Multiplexed(connection) => connection.req_packed_commands(cmd, offset, count),
-            Self::Manager(manager) => manager.req_packed_commands(cmd, offset, count),
-            Self::Cluster(cluster) => cluster.req_packed_commands(cmd, offset, count),
-        }
-    }
-
-    fn get_db(&self) -> i64 {
-        match self {
-            Self::Multiplexed(connection) => connection.get_db(),
-            Self::Manager(manager) => manager.get_db(),
-            Self::Cluster(cluster) => cluster.get_db(),
-        }
     }
 }
 

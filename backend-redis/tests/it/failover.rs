@@ -118,6 +118,22 @@ async fn a_store_follows_its_sentinels_to_the_new_primary() {
     }
 }
 
+/// Sentinels that accept and never answer keep nobody from the primary that another one knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinels_that_hang_do_not_stand_in_the_way() {
+    let listeners = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let deaf = listeners.each_ref().map(|listener| listener.local_addr().unwrap().to_string());
+    let servers = RedisSentinel::start().unwrap();
+    let deaf_first = format!("redis+sentinel://{},", deaf.join(","));
+    let url = servers.url().replacen("redis+sentinel://", &deaf_first, 1);
+    let store = fresh(&url).await;
+    let caller = Caller::new(&key("k"));
+    caller.acquire(&store).await;
+    servers.primary().ask(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+    let finished = soon!("a new connection", caller.complete(&store, "x").await.ok());
+    assert_eq!(finished, FinishOutcome::Done);
+}
+
 /// Kind of fault: Redis scripts and cluster. All operations on keys whose slot is on its way from one
 /// node to another: neither MOVED nor ASK nor CROSSSLOT is seen, and nobody is acquired twice.
 #[tokio::test(flavor = "multi_thread")]

@@ -11,8 +11,8 @@ use std::{
 
 use idempotency_conformance::{Fault, FaultProxy, unique_namespace};
 use idempotency_core::{
-    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, IdempotencyStore, Namespace, Release,
-    ReleaseOutcome, RenewOutcome, SystemClock,
+    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, Idempotency, IdempotencyStore,
+    Namespace, Never, Outcome, Release, ReleaseOutcome, RenewOutcome, SystemClock,
 };
 use idempotency_redis::{RedisStore, redis};
 use test_servers::redis::RedisServer;
@@ -193,8 +193,36 @@ async fn a_stopped_server_refuses_and_is_found_again() {
     caller.acquire(&store).await;
 }
 
+/// Kind of fault: store down (H-59). Unless it is told otherwise, the executor runs nothing that the store
+/// cannot protect: not while the server hangs and not while it is gone. Afterwards it runs, without a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_work_runs_unprotected_while_the_server_is_down() {
+    let server = RedisServer::start().unwrap();
+    let store = impatient(&server.url(), &unique_namespace()).await;
+    let timeout = Duration::from_millis(500);
+    let builder = Idempotency::builder(store.connected()).store_timeout(timeout);
+    let idempotency = builder.build().unwrap();
+    let runs = AtomicU32::new(0);
+    let run = async |name: &str| {
+        let work = async |_| Ok::<_, Never>(runs.fetch_add(1, Ordering::Relaxed));
+        idempotency.run(&key(name), crate::support::fingerprint(), work).await
+    };
+    let clock = SystemClock::new();
+    server.process().freeze().unwrap();
+    run("hung").await.unwrap_err();
+    server.process().thaw().unwrap();
+    server.process().kill().unwrap();
+    run("gone").await.unwrap_err();
+    assert!(clock.monotonic() < Duration::from_secs(30), "{:?}", clock.monotonic());
+    assert_eq!(runs.load(Ordering::Relaxed), 0);
+    server.restart().unwrap();
+    let outcome = soon!("the server", run("back").await.ok());
+    assert!(matches!(outcome, Outcome::Executed(Ok(0))), "{outcome:?}");
+}
+
 /// Kind of fault: outcome of a write misread (H-50). For each operation the request, or the reply to it,
-/// is lost; the caller asks again and finds its own success, never a conflict with itself.
+/// is lost, swallowed on a connection that stays, or too late; the caller asks again and finds its own success,
+/// never a conflict with itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_own_lost_success_is_no_conflict() {
     let proxy = FaultProxy::start(server().address()).await.unwrap();
@@ -205,6 +233,9 @@ async fn an_own_lost_success_is_no_conflict() {
         ("reply", Fault::LoseReplies),
         ("hang", Fault::Hang),
         ("refuse", Fault::Refuse),
+        ("swallowed request", Fault::SwallowRequest),
+        ("swallowed reply", Fault::SwallowReply),
+        ("late", Fault::Delay(Duration::from_millis(700))),
     ] {
         let done = Caller::new(&key(format!("done-{name}")));
         let released = Caller::new(&key(format!("released-{name}")));
@@ -233,6 +264,54 @@ async fn an_own_lost_success_is_no_conflict() {
     every_key_expires(server(), &namespace).await;
 }
 
+/// A slow network makes everything late and nothing wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn delays_within_the_time_out_are_only_waited_for() {
+    let proxy = FaultProxy::start(server().address()).await.unwrap();
+    let namespace = unique_namespace();
+    let store = connect(&format!("redis://{}", proxy.address()), &namespace).await;
+    proxy.set(Fault::Delay(Duration::from_millis(50)));
+    let clock = SystemClock::new();
+    one_of_everything(&store, &store, "slow").await;
+    assert!(clock.monotonic() > Duration::from_millis(300), "nothing was late");
+    every_key_expires(server(), &namespace).await;
+}
+
+/// Kind of fault: Redis connection and failover (H-48). A reply that never comes, on a connection that stays,
+/// leaves the driver out of step: the next reply is about another key. It is refused and the connection given
+/// up, whoever asks for what.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_out_of_step_is_given_up() {
+    let proxy = FaultProxy::start(server().address()).await.unwrap();
+    let namespace = unique_namespace();
+    let store = impatient(&format!("redis://{}", proxy.address()), &namespace).await;
+    let (done, held) = (Caller::new(&key("done")), Caller::new(&key("held")));
+    done.acquire(&store).await;
+    assert_eq!(done.complete(&store, "the answer of done").await.unwrap(), FinishOutcome::Done);
+    held.acquire(&store).await;
+    for round in 1..=count(5, 100) {
+        proxy.set(Fault::SwallowReply);
+        // the first waits for a reply that was swallowed, and gets that of the second
+        let first = tokio::spawn({
+            let (store, held) = (store.clone(), held.clone());
+            async move { held.renew(&store, round.into()).await }
+        });
+        soon!("a swallowed reply", (proxy.fault() == Fault::None).then_some(()));
+        let second = Caller::new(&done.key).claim(&store).await;
+        let first = first.await.unwrap().unwrap_err();
+        assert_eq!(first.effect(), Effect::Unknown, "{first}");
+        // the second has either been sent again or gets none
+        match second {
+            Ok(ClaimOutcome::Replay(replay)) => assert_eq!(replay.response, "the answer of done"),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => assert!(error.is_transient(), "{error}"),
+        }
+        let renewed = soon!("a renewal", held.renew(&store, round.into()).await.ok());
+        assert!(matches!(renewed, RenewOutcome::Held { .. }), "{renewed:?}");
+        assert_eq!(replayed(&store, &done.key).await, "the answer of done");
+    }
+}
+
 /// Kind of fault: Redis connection and failover. Connections are cut at random moments, before and
 /// after the effect, and slowed down; every outcome that was told is the one in the store.
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +325,8 @@ async fn random_cuts_leave_no_outcome_that_is_not_in_the_store() {
         let (proxy, over) = (Arc::clone(&proxy), Arc::clone(&over));
         async move {
             for _ in 0..count(100, 1_000) {
-                let fault = [Fault::LoseRequests, Fault::LoseReplies, Fault::Refuse];
+                let late = Fault::Delay(Duration::from_millis(fastrand::u64(1..20)));
+                let fault = [Fault::LoseRequests, Fault::LoseReplies, Fault::Refuse, late];
                 proxy.set(fault[fastrand::usize(..fault.len())]);
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(1..4))).await;
                 proxy.set(Fault::None);

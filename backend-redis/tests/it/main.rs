@@ -14,3 +14,5 @@ mod model;
 mod operator;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod transport;

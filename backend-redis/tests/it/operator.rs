@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use idempotency_conformance::{Suite, unique_namespace};
 use idempotency_core::{
-    ClaimOutcome, Doctor, Effect, ErrorKind, FinishOutcome, ListQuery, ListState, Namespace,
+    ClaimOutcome, Doctor, Effect, ErrorKind, FinishOutcome, Lease, ListQuery, ListState, Namespace,
     Release, RenewOutcome, Scope, Severity, StoreAdmin, Watch,
 };
 use idempotency_redis::{RedisStore, redis};
@@ -35,7 +35,9 @@ async fn all_records_of_a_namespace_are_listed_page_by_page() {
     for url in [server().url(), cluster().url()] {
         let store = fresh(&url).await;
         for number in 0..30 {
-            let caller = Caller::new(&key(format!("{number:02}")));
+            // longer than it takes to list a server that many tests share
+            let lease = Lease::new(Duration::from_hours(1)).unwrap();
+            let caller = Caller { lease, ..Caller::new(&key(format!("{number:02}"))) };
             caller.acquire(&store).await;
             match number % 3 {
                 0 => drop(caller.complete(&store, "x").await.unwrap()),

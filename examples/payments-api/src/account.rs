@@ -19,6 +19,11 @@ impl Account {
         self.0.name().unwrap_or_default()
     }
 
+    /// An account that needs no token: the service's own.
+    pub(crate) fn named(name: &'static str) -> Option<Self> {
+        Scope::new(name).ok().map(Self)
+    }
+
     /// Of `Bearer sk_test_ACCOUNT`, or of a rotated token, `Bearer sk_test_ACCOUNT_N`.
     fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;

@@ -22,16 +22,12 @@ use crate::{
     account::{self, Account},
     arguments::Arguments,
     charge::{Kind, Order, Receipt},
+    checkout,
+    ledger::LedgerError,
     metrics::Metrics,
     problem, rate_limit,
     sandbox::{Payment, Sandbox},
 };
-
-/// The store, whose sweeps are counted.
-pub(crate) async fn store(arguments: &Arguments, metrics: &Metrics) -> anyhow::Result<Connected> {
-    let store = idempotency::connect(&arguments.store).await.context("--store")?;
-    Ok(metrics.observer().meter(store))
-}
 
 /// The idempotency layer over the store.
 pub(crate) fn layer(
@@ -66,8 +62,15 @@ pub(crate) fn router(
         .route_layer(layer.clone())
         .route("/v1/charges", get(list_charges));
     let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
+    let checkout = Router::new()
+        .route("/checkout/charges", post(create_charge))
+        .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
+        .route_layer(layer.clone().required());
+    let checkout = limited(checkout).route_layer(middleware::from_fn(checkout::as_the_shop));
     Ok(Router::new()
         .merge(payments)
+        .merge(checkout)
+        .merge(checkout::page())
         .merge(metrics.route())
         .route("/ledger", get(show_ledger))
         .route("/webhooks", get(show_webhooks))
@@ -121,17 +124,17 @@ async fn create(
 async fn list_charges(
     State(sandbox): State<Sandbox>,
     Extension(account): Extension<Account>,
-) -> Json<Value> {
-    let effects = sandbox.ledger.effects().into_iter();
+) -> Result<Json<Value>, LedgerError> {
+    let effects = sandbox.ledger.effects().await?.into_iter();
     let own = effects.filter(|e| e.kind == Kind::Charge && e.account == account.name());
     let charges: Vec<_> = own.map(Receipt::from).collect();
-    Json(json!({ "object": "list", "data": charges }))
+    Ok(Json(json!({ "object": "list", "data": charges })))
 }
 
 /// All effects of all accounts, one a line: the sandbox hides nothing.
-async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, NotJson> {
+async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, Unshown> {
     let mut page = String::from("{\"effects\": [");
-    for (number, effect) in sandbox.ledger.effects().iter().enumerate() {
+    for (number, effect) in sandbox.ledger.effects().await?.iter().enumerate() {
         page.push_str(if number == 0 { "\n" } else { ",\n" });
         page.push_str(&serde_json::to_string(effect)?);
     }
@@ -145,19 +148,34 @@ async fn show_webhooks(State(sandbox): State<Sandbox>) -> Json<Value> {
     Json(json!({ "events": deliveries }))
 }
 
-/// An effect that cannot be written as JSON: there is none.
-struct NotJson(serde_json::Error);
+/// Why the ledger is not shown.
+enum Unshown {
+    Ledger(LedgerError),
+    /// An effect that cannot be written as JSON: there is none.
+    NotJson(serde_json::Error),
+}
 
-impl From<serde_json::Error> for NotJson {
-    fn from(error: serde_json::Error) -> Self {
-        Self(error)
+impl From<LedgerError> for Unshown {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
     }
 }
 
-impl IntoResponse for NotJson {
+impl From<serde_json::Error> for Unshown {
+    fn from(error: serde_json::Error) -> Self {
+        Self::NotJson(error)
+    }
+}
+
+impl IntoResponse for Unshown {
     fn into_response(self) -> Response {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        problem::new(status, "internal", self.0.to_string()).into_response()
+        match self {
+            Self::Ledger(error) => error.into_response(),
+            Self::NotJson(error) => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                problem::new(status, "internal", error.to_string()).into_response()
+            }
+        }
     }
 }
 

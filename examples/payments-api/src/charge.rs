@@ -2,11 +2,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ledger::Effect, source::Source};
 
+/// More than any card has, and it fits any database's numbers.
+const MOST: u64 = 999_999_999_999;
+
 /// What a client asks for, of a charge as of a refund.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Order {
-    /// In the currency's smallest unit, more than zero.
+    /// In the currency's smallest unit, 1 to [`MOST`].
     pub(crate) amount: u64,
     /// Three lower-case letters.
     pub(crate) currency: String,
@@ -41,6 +44,13 @@ impl Kind {
         format!("{prefix}_{}", uuid::Uuid::now_v7().simple())
     }
 
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Charge => "charge",
+            Self::Refund => "refund",
+        }
+    }
+
     pub(crate) fn path(self, id: &str) -> String {
         match self {
             Self::Charge => format!("/v1/charges/{id}"),
@@ -52,8 +62,8 @@ impl Kind {
 impl Order {
     /// What is wrong with it, if anything.
     pub(crate) fn fault(&self) -> Option<&'static str> {
-        if self.amount == 0 {
-            Some("`amount` must be more than zero, in the currency's smallest unit.")
+        if self.amount == 0 || self.amount > MOST {
+            Some("`amount` must be 1 to 999999999999, in the currency's smallest unit.")
         } else if self.currency.len() != 3 || !self.currency.bytes().all(|b| b.is_ascii_lowercase())
         {
             Some("`currency` must be three lower-case letters, like `eur`.")

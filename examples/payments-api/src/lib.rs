@@ -3,7 +3,9 @@
 mod account;
 mod app;
 mod arguments;
+mod backing;
 mod charge;
+mod checkout;
 mod ledger;
 mod metrics;
 mod problem;

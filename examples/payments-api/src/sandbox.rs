@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// The sandbox and its ledger.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Arc<dyn Ledger>,
     /// None: nobody is told.
     pub(crate) outbox: Option<Outbox>,
     /// Who has met a failure that passes.
@@ -51,8 +51,8 @@ pub(crate) struct Payment {
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Sandbox {
-    pub(crate) fn new(outbox: Option<Outbox>) -> Self {
-        Self { outbox, ..Self::default() }
+    pub(crate) fn new(ledger: Arc<dyn Ledger>, outbox: Option<Outbox>) -> Self {
+        Self { ledger, outbox, failed_once: Arc::default() }
     }
 
     pub(crate) async fn pay(&self, payment: Payment) -> Response {
@@ -67,16 +67,16 @@ impl Sandbox {
             }
             Source::Slow(time) => {
                 tokio::time::sleep(time).await;
-                let effect = self.settle(payment);
+                let response = self.settle(payment).await;
                 tokio::time::sleep(time).await;
-                created(effect)
+                response
             }
-            source => answer(source, self.settle(payment)),
+            _ => self.settle(payment).await,
         }
     }
 
-    /// The effect.
-    fn settle(&self, payment: Payment) -> Effect {
+    /// The effect, and the answer to it.
+    async fn settle(&self, payment: Payment) -> Response {
         let Payment { kind, order, account, attempt } = payment;
         let effect = Effect {
             id: kind.new_id(),
@@ -86,13 +86,22 @@ impl Sandbox {
             amount: order.amount,
             currency: order.currency,
             attempt: attempt.as_ref().map(|attempt| attempt.number().get().into()),
-            key_digest: attempt.map(|attempt| attempt.key_digest().to_string()),
+            key_digest: attempt.as_ref().map(|attempt| attempt.key_digest().to_string()),
         };
-        self.ledger.add(effect.clone());
-        if let Some(outbox) = &self.outbox {
-            outbox.add(&effect);
+        let entry = match self.ledger.write(&effect).await {
+            Ok(entry) => entry,
+            Err(error) => return error.into_response(),
+        };
+        let response = answer(order.source, effect.clone());
+        match entry.commit(attempt.as_ref(), response).await {
+            Ok(response) => {
+                if let Some(outbox) = &self.outbox {
+                    outbox.add(&effect);
+                }
+                response
+            }
+            Err(error) => error.into_response(),
         }
-        effect
     }
 
     /// By key, and without one by customer: the sandbox does not rely on the number of the attempt.

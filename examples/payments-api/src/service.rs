@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use crate::{
     app,
     arguments::Arguments,
+    backing::Backing,
     metrics::Metrics,
     sandbox::Sandbox,
     webhooks::{Outbox, Sender},
@@ -36,14 +37,14 @@ impl Service {
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
         let metrics = Metrics::new()?;
-        let store = app::store(arguments, &metrics).await?;
+        let Backing { store, ledger } = Backing::open(&arguments.store, &metrics).await?;
         let sweeper = store.sweep_every(SWEEP_PAUSE);
         let layer = app::layer(store, arguments, &metrics)?;
         let endpoint = arguments.endpoint();
         let outbox = endpoint.is_some().then(Outbox::new);
         let sender = endpoint.zip(outbox.clone());
         let sender = sender.map(|(endpoint, outbox)| Sender::new(outbox, endpoint)).transpose()?;
-        let sandbox = Sandbox::new(outbox);
+        let sandbox = Sandbox::new(ledger, outbox);
         let router = app::router(sandbox.clone(), &layer, arguments, &metrics)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
@@ -69,7 +70,7 @@ impl Service {
     /// ends.
     ///
     /// # Errors
-    /// The server broke. What had begun may not be finished.
+    /// The server broke, and what had begun may not be finished; or the ledger cannot be read any more.
     pub async fn serve<A, I>(self, asked: A, insisted: I) -> Result<usize>
     where
         A: Future<Output = ()> + Send + 'static,
@@ -91,6 +92,6 @@ impl Service {
                 tracing::warn!(undelivered, "webhooks are lost with the memory of this process");
             }
         }
-        Ok(self.sandbox.ledger.effects().len())
+        Ok(self.sandbox.ledger.effects().await?.len())
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::OnceLock;
 
 use idempotency_conformance::unique_namespace;
-use test_servers::{postgres::PostgresServer, redis::RedisServer};
+use test_servers::{dynamodb::DynamoDbEmulator, postgres::PostgresServer, redis::RedisServer};
 
 /// A store with records of its own.
 pub(crate) struct Backend {
     /// As its profile says.
     pub(crate) name: &'static str,
     pub(crate) url: String,
-    /// What its doctor finds at a server that is made for tests.
-    pub(crate) hazard: &'static str,
+    /// The worst that its doctor finds at a server that is made for tests.
+    pub(crate) finding: (&'static str, &'static str),
 }
 
 impl Backend {
@@ -30,7 +30,7 @@ pub(crate) fn redis() -> Backend {
     Backend {
         name: "redis",
         url: format!("{url}/?namespace={}", unique_namespace().name()),
-        hazard: "persistence is off",
+        finding: ("HAZARD", "persistence is off"),
     }
 }
 
@@ -41,7 +41,17 @@ pub(crate) fn postgres() -> Backend {
     Backend {
         name: "postgres",
         url: format!("{url}?table={table}&create=on&namespace={}", namespace.name()),
-        hazard: "fsync is off",
+        finding: ("HAZARD", "fsync is off"),
+    }
+}
+
+pub(crate) fn dynamodb() -> Backend {
+    static EMULATOR: OnceLock<DynamoDbEmulator> = OnceLock::new();
+    let url = EMULATOR.get_or_init(|| DynamoDbEmulator::start().unwrap()).url(Backend::TABLE);
+    Backend {
+        name: "dynamodb",
+        url: format!("{url}&create=on&namespace={}", unique_namespace().name()),
+        finding: ("warning", "the table is not protected from deletion"),
     }
 }
 
@@ -50,6 +60,7 @@ macro_rules! on_every_backend {
     ($($case:ident),* $(,)?) => {
         on_backend!(redis: $($case),*);
         on_backend!(postgres: $($case),*);
+        on_backend!(dynamodb: $($case),*);
     };
 }
 

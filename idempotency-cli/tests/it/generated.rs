@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{assert_golden, idempotency};
 
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 11] = [
     "lookup",
     "list",
     "settle",
@@ -13,6 +13,7 @@ const VERBS: [&str; 10] = [
     "schema",
     "doctor",
     "conformance",
+    "storm",
     "completions",
     "man",
 ];

@@ -11,6 +11,8 @@ mod generated;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod storm;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod terminal;

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{CheckpointError, pulse::CheckpointSender};
+use super::{CheckpointError, joining::Joining, pulse::CheckpointSender};
 use crate::{
     attempt_number::AttemptNumber,
     key::{IdempotencyKey, KeyDigest, KeyError, Scope},
@@ -20,7 +20,13 @@ pub(super) struct Inner {
     pub(super) first_attempt_ago: Duration,
     pub(super) lost: CancellationToken,
     /// None: without protection.
-    pub(super) checkpoints: Option<CheckpointSender>,
+    pub(super) protection: Option<Protection>,
+}
+
+/// The claim that protects an attempt, as the work may use it.
+pub(super) struct Protection {
+    pub(super) checkpoints: CheckpointSender,
+    pub(super) joining: Joining,
 }
 
 impl Attempt {
@@ -69,7 +75,7 @@ impl Attempt {
     /// Whether a claim protects this attempt. False only when the store was down and the executor
     /// is set to fail open.
     pub fn is_protected(&self) -> bool {
-        self.0.checkpoints.is_some()
+        self.0.protection.is_some()
     }
 
     /// Ends when the attempt no longer holds its key: another one may run. Stop before the next effect.
@@ -114,10 +120,14 @@ impl Attempt {
         &self,
         checkpoint: impl Into<Bytes> + Send,
     ) -> Result<(), CheckpointError> {
-        match &self.0.checkpoints {
+        match &self.0.protection {
             None => Err(CheckpointError::Unprotected),
-            Some(sender) => sender.send(checkpoint.into()).await,
+            Some(protection) => protection.checkpoints.send(checkpoint.into()).await,
         }
+    }
+
+    pub(super) fn protection(&self) -> Option<&Protection> {
+        self.0.protection.as_ref()
     }
 }
 

@@ -3,11 +3,12 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use super::{
     Answer, Attempt, Begun, ClaimGuard, Error, EventKind, Idempotency, OnDuplicate, OnStoreFailure,
     Replayed,
-    attempt::Inner,
+    attempt::{Inner, Protection},
     call::{Answered, Call},
     guard::Claim,
     heartbeat::Heartbeat,
     held::{Held, LeaseState},
+    joining::Joining,
     measurement::Lasting,
     waiters::Waiter,
 };
@@ -80,7 +81,8 @@ impl<'a> Beginning<'a> {
                     self.observe(EventKind::Mismatch, None, None);
                     Next::Done(Begun::Mismatch(mismatch))
                 }
-                ClaimOutcome::Abandoned(abandoned) => self.recover(abandoned).await?,
+                // what is rare is boxed: it would make the future of every request larger
+                ClaimOutcome::Abandoned(abandoned) => Box::pin(self.recover(abandoned)).await?,
             };
             if let Next::Done(begun) = next {
                 return Ok(begun);
@@ -150,23 +152,26 @@ impl<'a> Beginning<'a> {
                 break;
             }
             if sequence.get() > u64::from(MAX_CLAIMS) {
-                held.give_up(settings).await;
+                Box::pin(held.give_up(settings)).await;
                 return Err(Error::StoreTooSlow { lease: settings.lease.get() });
             }
             let until = now.saturating_add(settings.store_deadline);
-            match held.renew(sequence, None, settings.store_timeout, until).await? {
+            let renewal = held.renew(sequence, None, settings.store_timeout, until);
+            match Box::pin(renewal).await? {
                 RenewOutcome::Held { .. } => sequence = sequence.saturating_add(1),
                 RenewOutcome::Lost => return Ok(None),
             }
         }
         let (heartbeat, checkpoints) = Heartbeat::start(held.clone(), settings, sequence);
+        let joining =
+            Joining::new(self.token, self.fingerprint, settings, shared.store().profile());
         let attempt = Attempt::new(Inner {
             key: self.key.clone(),
             number: acquired.attempt,
             checkpoint: acquired.checkpoint.clone(),
             first_attempt_ago: acquired.first_attempt_ago,
             lost: held.lease_state.lost.clone(),
-            checkpoints: Some(checkpoints),
+            protection: Some(Protection { checkpoints, joining }),
         });
         let claim = Claim {
             held,

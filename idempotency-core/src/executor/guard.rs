@@ -62,7 +62,7 @@ impl ClaimGuard {
             checkpoint: None,
             first_attempt_ago: Duration::ZERO,
             lost: CancellationToken::new(),
-            checkpoints: None,
+            protection: None,
         });
         Self { attempt, claim: None, _unprotected: Lasting::hold(shared) }
     }
@@ -198,7 +198,7 @@ impl Claim {
         self.held.shared.waiters.wake(&self.held.key);
     }
 
-    async fn record(&self, answer: Answer) -> Recorded {
+    pub(super) async fn record(&self, answer: Answer) -> Recorded {
         let answer = self.fitting(answer);
         match self.send(&answer).await {
             Ok(outcome) => self.recorded(outcome, &answer),
@@ -245,7 +245,7 @@ impl Claim {
         call.run(|| held.shared.store().complete(request.clone())).await.map(|a| a.answer)
     }
 
-    async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
+    pub(super) async fn give_back(&self, release: Release) -> Result<ReleaseOutcome, StoreError> {
         let held = &self.held;
         let request = self.giving_back(release);
         let until = held.shared.clock.monotonic().saturating_add(self.settings.store_deadline);
@@ -254,7 +254,7 @@ impl Claim {
         Ok(answer)
     }
 
-    fn call(
+    pub(super) fn call(
         &self,
         operation: Operation,
         until: Duration,

@@ -7,7 +7,7 @@ use super::{
     call::backoff,
     held::Held,
     pacer::{Pacer, Place},
-    pulse::{CheckpointSender, Phase, Pulse, Save},
+    pulse::{CheckpointSender, Pulse, Save},
     settings::Settings,
 };
 use crate::store::{Effect, RenewOutcome};
@@ -46,17 +46,9 @@ impl Heartbeat {
         (Self { pulse, pacer, place, timeout: settings.store_timeout }, sender)
     }
 
-    /// Lets a renewal that is in flight end; there is no other after it (C62). Between two renewals
-    /// there is nothing to wait for.
+    /// Lets a renewal that is in flight end; there is no other after it (C62).
     pub(super) async fn stop(self) {
-        if self.pulse.stop() == Phase::Renewing {
-            tokio::select! {
-                biased;
-                () = self.pulse.ended() => {}
-                // the runtime of the renewal is not driven any more
-                () = self.pacer.clock().sleep(self.timeout) => {}
-            }
-        }
+        self.pulse.stop(self.pacer.clock(), self.timeout).await;
     }
 }
 

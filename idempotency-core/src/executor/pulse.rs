@@ -1,6 +1,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use super::{
     CheckpointError,
     pacer::{Pacer, Place},
 };
+use crate::time::Clock;
 
 /// A request to save a checkpoint, and where to say what became of it.
 pub(super) type Save = (Bytes, oneshot::Sender<Result<(), CheckpointError>>);
@@ -41,29 +43,40 @@ struct State {
 
 /// What the task does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+enum Phase {
     #[default]
     Resting,
     /// A renewal is in flight.
     Renewing,
-    /// No renewal is in flight that was not when it was stopped, and none begins.
+    /// The last renewal is in flight.
+    Stopping,
+    /// No renewal is in flight, and none begins.
     Stopped,
 }
 
 impl Pulse {
-    /// Stops; says what the task was doing.
-    pub(super) fn stop(&self) -> Phase {
-        let mut state = self.state();
-        let before = std::mem::replace(&mut state.phase, Phase::Stopped);
-        state.saves.clear();
-        drop(state);
+    /// Stops, and lets a renewal that is in flight end; there is no other after it (C62). Between two
+    /// renewals there is nothing to wait for. Any number may stop it, and each of them waits.
+    pub(super) async fn stop(&self, clock: &dyn Clock, timeout: Duration) {
+        let in_flight = {
+            let mut state = self.state();
+            state.stop();
+            state.phase == Phase::Stopping && !state.has_ended
+        };
         self.stopped.notify_one();
-        before
+        if in_flight {
+            tokio::select! {
+                biased;
+                () = self.ended() => {}
+                // the runtime of the renewal is not driven any more
+                () = clock.sleep(timeout) => {}
+            }
+        }
     }
 
     /// Ends when it is stopped.
     pub(super) async fn stopped(&self) {
-        while self.state().phase != Phase::Stopped {
+        while !self.state().is_stopped() {
             self.stopped.notified().await;
         }
     }
@@ -88,20 +101,23 @@ impl Pulse {
 
     /// The heartbeat is gone. False: nobody has stopped or aborted it.
     pub(super) fn end_for_good(&self) -> bool {
-        let was_stopped = self.stop() == Phase::Stopped;
         let mut state = self.state();
+        let was_ended = state.is_stopped() || state.is_aborted;
+        state.stop();
         state.has_ended = true;
-        let was_aborted = state.is_aborted;
         drop(state);
+        self.stopped.notify_one();
         self.ended.notify_one();
-        was_stopped || was_aborted
+        was_ended
     }
 
     /// Ends when the heartbeat is gone.
-    pub(super) async fn ended(&self) {
+    async fn ended(&self) {
         while !self.state().has_ended {
             self.ended.notified().await;
         }
+        // whoever else waits
+        self.ended.notify_one();
     }
 
     /// The next checkpoint to be saved.
@@ -134,7 +150,7 @@ impl Pulse {
 
     fn becomes(&self, phase: Phase) -> bool {
         let mut state = self.state();
-        let goes_on = state.phase != Phase::Stopped;
+        let goes_on = !state.is_stopped();
         if goes_on {
             state.phase = phase;
         }
@@ -143,6 +159,20 @@ impl Pulse {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn stop(&mut self) {
+        self.phase = match self.phase {
+            Phase::Renewing | Phase::Stopping => Phase::Stopping,
+            Phase::Resting | Phase::Stopped => Phase::Stopped,
+        };
+        self.saves.clear();
+    }
+
+    const fn is_stopped(&self) -> bool {
+        matches!(self.phase, Phase::Stopping | Phase::Stopped)
     }
 }
 
@@ -164,7 +194,7 @@ impl CheckpointSender {
         {
             let mut state = self.pulse.state();
             // a heartbeat that has ended no longer holds anything
-            if state.phase == Phase::Stopped || state.refuses_saves {
+            if state.is_stopped() || state.refuses_saves {
                 return Err(CheckpointError::Lost);
             }
             state.saves.push_back((checkpoint, reply));
@@ -172,5 +202,10 @@ impl CheckpointSender {
         self.pulse.saved.notify_one();
         self.pacer.start_now(self.place);
         answer.await.unwrap_or(Err(CheckpointError::Lost))
+    }
+
+    /// As [`Pulse::stop`].
+    pub(super) async fn stop_heartbeat(&self, timeout: Duration) {
+        self.pulse.stop(self.pacer.clock(), timeout).await;
     }
 }

@@ -92,7 +92,9 @@ async fn a_late_retry_of_an_earlier_operation_is_replayed() {
 /// random, all waiting; nothing hangs.
 async fn contend() {
     let wait = OnDuplicate::Wait { timeout: ms(60_000) };
-    let idempotency = builder(store()).on_duplicate(wait).build().unwrap();
+    // on a machine that does much else a try times out: it is made again for as long as all may take
+    let patient = builder(store()).on_duplicate(wait).store_deadline(ms(60_000));
+    let idempotency = patient.build().unwrap();
     let runs: Arc<Vec<AtomicU32>> = Arc::new((0..500).map(|_| AtomicU32::new(0)).collect());
     let tasks: Vec<_> = (0..10_000_usize)
         .map(|n| {

@@ -31,6 +31,23 @@ async fn a_guard_stores_bytes_and_begin_gives_them_back() {
     assert!(matches!(other, Begun::Mismatch(Mismatch { stored_version: 1 })));
 }
 
+/// Kind of fault: one retention for all answers (H-17). An answer may have its own, and never less than the
+/// lease: a retry may come as late as that.
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_be_kept_for_another_time_than_the_executors() {
+    let idempotency = executor(store());
+    for (name, asked, kept) in [("long", 7_200_000, 7_200_000), ("short", 1, 3_000)] {
+        let begun = idempotency.begin(&key(name), request("b")).await.unwrap();
+        let Begun::Acquired(guard) = begun else { panic!("not acquired") };
+        let guard = guard.with_retention(retention(asked));
+        assert_eq!(guard.retention(), Some(retention(kept)));
+        assert!(matches!(guard.complete(Answer::bytes("a")).await, Recorded::Stored));
+        let begun = idempotency.begin(&key(name), request("b")).await.unwrap();
+        let Begun::Replayed(replayed) = begun else { panic!("not replayed") };
+        assert_eq!(replayed.retention_remaining, ms(kept), "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn not_started_frees_a_first_attempt_and_no_later_one() {
     let idempotency = executor(store());

@@ -12,6 +12,7 @@
 mod cancellation;
 mod duplicates;
 mod guard;
+mod joining;
 mod lease;
 mod measuring;
 mod outage;

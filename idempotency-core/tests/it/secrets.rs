@@ -32,7 +32,13 @@ async fn nothing_shows_keys_scopes_or_answers() {
         panic!("not acquired")
     };
     guard.attempt().save_checkpoint("hush-checkpoint").await.unwrap();
-    let mut shown = vec![format!("{guard:?} {:?} {idempotency:?} {secret:?}", guard.attempt())];
+    let token =
+        idempotency_core::IdempotencyStore::lookup(&store, &secret).await.unwrap().unwrap().token;
+    let token = format!("{:032x}", u128::from_be_bytes(*token.as_bytes()));
+    let attempt = guard.attempt().clone();
+    let joined = attempt.completion(&idempotency_core::Answer::bytes("hush-joined")).await;
+    let mut shown = vec![format!("{guard:?} {attempt:?} {idempotency:?} {secret:?}")];
+    assert!(joined.is_some() && !format!("{shown:?} {joined:?}").contains(&token));
     let recorded = guard.complete(idempotency_core::Answer::bytes("hush-answer")).await;
     assert!(matches!(recorded, Recorded::Stored));
     let begun = idempotency.begin(&secret, request("hush")).await.unwrap();

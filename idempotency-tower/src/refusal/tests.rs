@@ -7,7 +7,7 @@ use super::*;
 
 type TestBody = Full<Bytes>;
 
-fn all() -> [Refusal; 23] {
+fn all() -> [Refusal; 24] {
     let running = Running {
         attempt: AttemptNumber::FIRST,
         running_for: Duration::from_millis(2_100),
@@ -38,6 +38,7 @@ fn all() -> [Refusal; 23] {
         Refusal::Overloaded,
         Refusal::ShuttingDown,
         Refusal::RecordUnreadable,
+        Refusal::RolledBack,
     ]
 }
 

@@ -100,8 +100,8 @@ async fn a_half_closed_connection_changes_nothing() {
     assert_eq!(ledger.effects("k"), 1);
 }
 
-/// Kind of fault: clients that leave at any moment double effects, block keys or leak tasks (H-43,
-/// H-08). Afterwards each key replays its answer, or runs for whoever asks. The full run has 1 000 of
+/// Kind of fault: clients that leave at any moment, by closing or by resetting, double effects, block keys
+/// or leak tasks (H-43, H-08). Afterwards each key replays its answer, or runs for whoever asks. The full run has 1 000 of
 /// them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_leave_at_random_moments_leave_nothing_behind() {
@@ -114,11 +114,21 @@ async fn clients_that_leave_at_random_moments_leave_nothing_behind() {
     let before = alive_tasks();
     let keys: Vec<String> = (0..rounds(60, 1_000)).map(|n| format!("key-{n}")).collect();
     for some in keys.chunks(100) {
-        let leaving = some.iter().map(|key| async {
-            let mut socket = TcpStream::connect(server.addr).await.unwrap();
-            socket.write_all(raw(key).as_bytes()).await.unwrap();
-            let moment = Duration::from_micros(fastrand::u64(0..1_200_000));
-            tokio::time::sleep(moment).await;
+        let leaving = some.iter().enumerate().map(|(number, key)| {
+            let server = &server;
+            async move {
+                let moment = Duration::from_micros(fastrand::u64(0..1_200_000));
+                if number % 2 == 0 {
+                    let mut socket = TcpStream::connect(server.addr).await.unwrap();
+                    socket.write_all(raw(key).as_bytes()).await.unwrap();
+                    tokio::time::sleep(moment).await;
+                } else {
+                    // a stream that is reset, or an answer that is not read
+                    let mut connection = Connection::open_http2(server.addr).await;
+                    let call = connection.begin(post("/").key(key));
+                    _ = tokio::time::timeout(moment, call).await;
+                }
+            }
         });
         join_all(leaving).await;
         let asking = some.iter().map(async |key| {

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use tokio::sync::Semaphore;
+
 use http::request::Parts;
 use idempotency_core::Scope;
 use idempotency_memory::MemoryStore;
@@ -26,6 +28,26 @@ impl Runs {
 
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Holds handlers until it is opened, so that what happens meanwhile does not depend on the time it takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    pub(crate) fn closed() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Ends when the gate is open.
+    pub(crate) async fn pass(&self) {
+        self.0.acquire().await.unwrap().forget();
+    }
+
+    /// Lets everybody pass from now on.
+    pub(crate) fn open(&self) {
+        self.0.add_permits(Semaphore::MAX_PERMITS / 2);
     }
 }
 

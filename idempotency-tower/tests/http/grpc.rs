@@ -18,9 +18,9 @@ use tonic::{
 use tower::service_fn;
 
 use crate::{
-    demo::{Runs, account},
+    demo::{Gate, Runs, account},
     faulty_store::{FaultyStore, Mood},
-    support::{Server, within},
+    support::{Server, eventually, within},
 };
 
 /// Messages as they are: what a generated codec does is not the matter here.
@@ -62,16 +62,16 @@ impl Decoder for Plain {
 }
 
 /// A unary call: answers with what it was sent and its attempt, or with the code that it was sent.
-fn app(runs: &Runs, layer: IdempotencyLayer) -> Router {
-    let runs = runs.clone();
+fn app(runs: &Runs, gate: &Gate, layer: IdempotencyLayer) -> Router {
+    let (runs, gate) = (runs.clone(), gate.clone());
     let pay = move |request: tonic::Request<Vec<u8>>| {
-        let runs = runs.clone();
+        let (runs, gate) = (runs.clone(), gate.clone());
         async move {
             runs.count();
             let attempt = request.extensions().get::<Attempt>().map(|a| a.number().get());
             let said = String::from_utf8(request.into_inner()).unwrap();
             match said.strip_prefix("code ") {
-                Some("slow") => tokio::time::sleep(Duration::from_millis(300)).await,
+                Some("slow") => gate.pass().await,
                 Some(code) => {
                     return Err(Status::new(Code::from(code.parse::<i32>().unwrap()), "x"));
                 }
@@ -118,8 +118,8 @@ fn layer(store: &FaultyStore) -> IdempotencyLayer {
 
 #[tokio::test]
 async fn a_unary_call_runs_once() {
-    let (runs, store) = (Runs::default(), FaultyStore::new(Mood::Well));
-    let server = Server::start(app(&runs, layer(&store))).await;
+    let (runs, gate, store) = (Runs::default(), Gate::closed(), FaultyStore::new(Mood::Well));
+    let server = Server::start(app(&runs, &gate, layer(&store))).await;
     for is_replay in [false, true, true] {
         let answer = call(&server, "k", "pay 5").await.unwrap();
         assert_eq!(answer, ("pay 5, attempt Some(1)".into(), is_replay));
@@ -131,8 +131,8 @@ async fn a_unary_call_runs_once() {
 /// (H-19). Its gRPC status decides.
 #[tokio::test]
 async fn the_status_in_the_trailers_says_whether_an_answer_is_final() {
-    let (runs, store) = (Runs::default(), FaultyStore::new(Mood::Well));
-    let server = Server::start(app(&runs, layer(&store))).await;
+    let (runs, gate, store) = (Runs::default(), Gate::closed(), FaultyStore::new(Mood::Well));
+    let server = Server::start(app(&runs, &gate, layer(&store))).await;
     let finals = [Code::InvalidArgument, Code::NotFound, Code::FailedPrecondition];
     let passing = [Code::Unavailable, Code::Aborted, Code::ResourceExhausted, Code::Internal];
     for (codes, ran) in [(&finals[..], 1), (&passing[..], 2)] {
@@ -151,8 +151,8 @@ async fn the_status_in_the_trailers_says_whether_an_answer_is_final() {
 /// Refusals are what a gRPC client understands.
 #[tokio::test]
 async fn refusals_have_the_codes_of_grpc() {
-    let (runs, store) = (Runs::default(), FaultyStore::new(Mood::Well));
-    let server = Server::start(app(&runs, layer(&store))).await;
+    let (runs, gate, store) = (Runs::default(), Gate::closed(), FaultyStore::new(Mood::Well));
+    let server = Server::start(app(&runs, &gate, layer(&store))).await;
     let refused = async |key: &str, message: &str| {
         let status = call(&server, key, message).await.unwrap_err();
         let pushback = status.metadata().get("grpc-retry-pushback-ms").cloned();
@@ -163,11 +163,15 @@ async fn refusals_have_the_codes_of_grpc() {
     assert_eq!(message, "`idempotency-key` is empty or blank.");
     call(&server, "k", "pay 5").await.unwrap();
     assert_eq!(refused("k", "pay 6").await.0, Code::FailedPrecondition);
-    let (one, other) =
-        tokio::join!(call(&server, "slow", "code slow"), call(&server, "slow", "code slow"));
-    let loser = one.and(other).unwrap_err();
-    assert_eq!(loser.code(), Code::Aborted);
-    assert_eq!(loser.metadata().get("grpc-retry-pushback-ms").unwrap(), "1000");
+    let duplicate = async {
+        eventually("the first runs", async || runs.get() == 2).await;
+        let told = refused("slow", "code slow").await;
+        gate.open();
+        told
+    };
+    let (first, duplicate) = tokio::join!(call(&server, "slow", "code slow"), duplicate);
+    assert!(first.is_ok());
+    assert_eq!((duplicate.0, duplicate.2), (Code::Aborted, true));
     store.becomes(Mood::Fails(ErrorKind::Unavailable));
     let (code, _, pushback) = refused("k", "pay 5").await;
     assert_eq!((code, pushback), (Code::Unavailable, true));

@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderName, Method, StatusCode, Uri, header};
 use idempotency_core::Scope;
 use idempotency_memory::MemoryStore;
-use idempotency_tower::IdempotencyLayer;
+use idempotency_tower::{ComparedBody, IdempotencyLayer, Profile};
 
 use crate::{
     demo::{Runs, account, layer},
@@ -90,6 +90,27 @@ async fn method_path_query_body_and_chosen_headers_make_the_request() {
     }
     assert!(server.send(call().header("x-other", "1")).await.is_replay());
     assert_eq!(runs.get(), 1);
+}
+
+/// Kind of fault: a client that writes its JSON in another order each time is refused (H-24). A profile may
+/// compare what it says, and bytes where it is no JSON.
+#[tokio::test]
+async fn a_body_may_be_compared_by_what_its_json_says() {
+    let runs = Runs::default();
+    let mut profile = Profile::ietf();
+    profile.compared_body = ComparedBody::Json;
+    let app = Router::new().route("/", counting(&runs)).route_layer(layer().profile(profile));
+    let server = Server::start(app).await;
+    let call = |key: &str, body: &'static str| post("/").key(key).body(body);
+    server.send(call("json", r#"{"a":1,"b":[2,3]}"#)).await;
+    assert!(server.send(call("json", r#"{ "b": [2, 3], "a": 1 }"#)).await.is_replay());
+    for other in [r#"{"a":1,"b":[3,2]}"#, r#"{"a":1.0,"b":[2,3]}"#, "no json", ""] {
+        assert_eq!(server.send(call("json", other)).await.problem(), "key-reused", "{other}");
+    }
+    server.send(call("text", "a=1")).await;
+    assert!(server.send(call("text", "a=1")).await.is_replay());
+    assert_eq!(server.send(call("text", "a=2")).await.problem(), "key-reused");
+    assert_eq!(runs.get(), 2);
 }
 
 /// Kind of fault: key and fingerprint are taken again after inner layers have changed the request, so

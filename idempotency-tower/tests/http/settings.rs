@@ -12,7 +12,7 @@ use idempotency_tower::{
 };
 
 use crate::{
-    demo::{Runs, layer},
+    demo::{Gate, Runs, layer},
     support::{Call, Reply, Server, eventually, post},
 };
 
@@ -36,17 +36,20 @@ fn by_path(request: &Parts) -> RequestSettings {
     }
 }
 
-/// Counts, takes its time on two of the paths, and fails on two others.
-fn counting(runs: &Runs) -> Router {
-    async fn handler(State(runs): State<Runs>, uri: http::Uri) -> impl IntoResponse {
+/// Counts, waits on two of the paths, and fails on three others.
+fn counting(runs: &Runs, gate: &Gate) -> Router {
+    async fn handler(
+        State((runs, gate)): State<(Runs, Gate)>,
+        uri: http::Uri,
+    ) -> impl IntoResponse {
         let run = runs.count().to_string();
         if ["/wait", "/reject"].contains(&uri.path()) {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            gate.pass().await;
         }
         let fails = ["/all", "/refuse", "/fails"].contains(&uri.path());
         (if fails { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }, run)
     }
-    Router::new().fallback(handler).with_state(runs.clone())
+    Router::new().fallback(handler).with_state((runs.clone(), gate.clone()))
 }
 
 fn hours_left(reply: &Reply) -> u64 {
@@ -59,8 +62,8 @@ fn hours_left(reply: &Reply) -> u64 {
 
 #[tokio::test]
 async fn each_kind_of_request_has_its_own_settings() {
-    let runs = Runs::default();
-    let app = counting(&runs).layer(layer().per_request(by_path));
+    let (runs, gate) = (Runs::default(), Gate::closed());
+    let app = counting(&runs, &gate).layer(layer().per_request(by_path));
     let server = Server::start(app).await;
     assert_eq!(server.send(post("/required")).await.problem(), "key-missing");
     assert_eq!(server.send(post("/else")).await.status, 200);
@@ -79,25 +82,41 @@ async fn each_kind_of_request_has_its_own_settings() {
     assert!(twice("/all").await.is_replay());
     assert!(!twice("/fails").await.is_replay());
     assert_eq!(twice("/refuse").await.problem(), "outcome-unknown");
-    let both = async |path: &str| {
-        let call = || server.send(post(path).key(path));
-        let (one, other) = tokio::join!(call(), call());
-        (one.status.as_u16() + other.status.as_u16(), one.is_replay() || other.is_replay())
+}
+
+/// Whether a duplicate waits is a setting of its request.
+#[tokio::test]
+async fn a_duplicate_waits_or_is_told_as_its_request_says() {
+    let (runs, gate) = (Runs::default(), Gate::closed());
+    let layer = layer().per_request(by_path);
+    let server = Server::start(counting(&runs, &gate).layer(layer.clone())).await;
+    let send = |path: &'static str| server.send(post(path).key(path));
+    let told = async {
+        eventually("both of the first run", async || runs.get() == 2).await;
+        let told = send("/reject").await;
+        let open = async {
+            eventually("three are under way", async || layer.in_flight() == 3).await;
+            gate.open();
+        };
+        let (waited, ()) = tokio::join!(send("/wait"), open);
+        (told, waited)
     };
-    assert_eq!(both("/wait").await, (400, true));
-    assert_eq!(both("/reject").await, (609, false));
+    let (_, _, (told, waited)) = tokio::join!(send("/reject"), send("/wait"), told);
+    assert_eq!(told.problem(), "in-progress");
+    assert_eq!((waited.status.as_u16(), waited.is_replay()), (200, true));
+    assert_eq!(runs.get(), 2);
 }
 
 /// A layer that requires keys can be told for which requests it does not.
 #[tokio::test]
 async fn a_request_can_be_less_strict_than_its_layer() {
-    let runs = Runs::default();
-    let strict = counting(&runs).layer(layer().required().per_request(by_path));
+    let (runs, gate) = (Runs::default(), Gate::closed());
+    let strict = counting(&runs, &gate).layer(layer().required().per_request(by_path));
     let server = Server::start(strict).await;
     for (path, status) in [("/else", 400), ("/off", 200), ("/optional", 200)] {
         assert_eq!(server.send(post(path)).await.status.as_u16(), status, "{path}");
     }
-    let lax = counting(&runs).layer(layer().required().optional());
+    let lax = counting(&runs, &gate).layer(layer().required().optional());
     assert_eq!(Server::start(lax).await.send(post("/else")).await.status, 200);
 }
 

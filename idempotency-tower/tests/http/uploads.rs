@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::{Router, body::Bytes, routing::post as on_post};
 use futures_util::future::join_all;
+use idempotency_core::{Idempotency, ManualClock};
 use idempotency_memory::MemoryStore;
 use idempotency_tower::IdempotencyLayer;
 use tokio::{
@@ -37,8 +38,9 @@ fn head(key: &str, length: usize) -> String {
 /// (H-42). Their time is limited, and nothing is claimed for them.
 #[tokio::test]
 async fn uploads_that_take_too_long_give_their_place_back() {
-    let (runs, store) = (Runs::default(), MemoryStore::new());
-    let layer = IdempotencyLayer::new(store.clone(), account)
+    let (runs, store, clock) = (Runs::default(), MemoryStore::new(), ManualClock::new());
+    let idempotency = Idempotency::builder(store.clone()).clock(clock.clone()).build().unwrap();
+    let layer = IdempotencyLayer::new(idempotency, account)
         .max_in_flight(2)
         .body_timeout(Duration::from_millis(500));
     let server = Server::start(counting(&runs, &layer)).await;
@@ -51,7 +53,13 @@ async fn uploads_that_take_too_long_give_their_place_back() {
     };
     let crowded_out = async {
         eventually("both are under way", async || layer.in_flight() == 2).await;
-        server.send(post("/").key("c")).await
+        let crowded_out = server.send(post("/").key("c")).await;
+        let over = async || {
+            clock.advance(Duration::from_millis(100));
+            layer.in_flight() == 0
+        };
+        eventually("their time is over", over).await;
+        crowded_out
     };
     let (a, b, c) = tokio::join!(stalled("a"), stalled("b"), crowded_out);
     for answer in [a, b] {

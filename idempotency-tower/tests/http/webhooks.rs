@@ -14,7 +14,7 @@ use idempotency_memory::MemoryStore;
 use idempotency_tower::{CurrentAttempt, IdempotencyLayer, Profile, Scope};
 
 use crate::{
-    demo::Runs,
+    demo::{Gate, Runs},
     support::{Call, Server, eventually, post},
 };
 
@@ -68,14 +68,24 @@ async fn after_a_crash_the_event_runs_when_its_lease_has_ended() {
             .profile(Profile::standard_webhooks())
     };
     // its runtime ends amid the event, as a process does
-    let hanging = Router::new().route("/", on_post(std::future::pending::<()>));
+    let begun = Runs::default();
+    let count = begun.clone();
+    let hanging = Router::new().route(
+        "/",
+        on_post(move || {
+            count.count();
+            std::future::pending::<()>()
+        }),
+    );
     let (died, layer_of_dead) = (std::sync::mpsc::channel(), layer());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let server = Server::start(hanging.route_layer(layer_of_dead.clone())).await;
-            let call = server.send(delivery("msg_1"));
-            assert!(tokio::time::timeout(Duration::from_millis(100), call).await.is_err());
+            tokio::select! {
+                reply = server.send(delivery("msg_1")) => panic!("{reply:?}"),
+                () = eventually("it runs", async || begun.get() == 1) => {}
+            }
         });
         runtime.shutdown_background();
         died.0.send(()).unwrap();
@@ -123,13 +133,24 @@ async fn a_late_delivery_of_an_older_event_changes_nothing() {
 /// lost when that one fails (H-66).
 #[tokio::test]
 async fn a_duplicate_of_a_running_delivery_is_sent_back() {
-    let handler = async || tokio::time::sleep(Duration::from_millis(300)).await;
+    let (runs, gate) = (Runs::default(), Gate::closed());
+    let (count, wait) = (runs.clone(), gate.clone());
+    let handler = async move || {
+        count.count();
+        wait.pass().await;
+    };
     let app = Router::new().route("/", on_post(handler));
     let server = Server::start(app.route_layer(layer(Profile::standard_webhooks()))).await;
-    let (one, other) = tokio::join!(server.send(delivery("msg_1")), server.send(delivery("msg_1")));
-    let (first, second) = if one.status == 200 { (one, other) } else { (other, one) };
+    let duplicate = async {
+        eventually("the first runs", async || runs.get() == 1).await;
+        let duplicate = server.send(delivery("msg_1")).await;
+        gate.open();
+        duplicate
+    };
+    let (first, second) = tokio::join!(server.send(delivery("msg_1")), duplicate);
     assert_eq!((first.status.as_u16(), second.problem()), (200, "in-progress"));
-    assert_eq!(second.retry_after(), Some(1));
+    assert!(second.retry_after().is_some());
+    assert!(server.send(delivery("msg_1")).await.is_replay());
 }
 
 /// Kind of fault: a handled event whose answer was not kept is refused for ever, so its sender never
@@ -148,6 +169,32 @@ async fn a_handled_event_is_acknowledged_even_when_its_answer_was_not_kept() {
     assert_eq!(server.send(delivery("msg_1")).await.body.len(), 100);
     let again = server.send(delivery("msg_1")).await;
     assert_eq!((again.status.as_u16(), again.text(), again.is_replay()), (200, "", true));
+    assert_eq!(runs.get(), 1);
+}
+
+/// Kind of fault: an event was handled and its acknowledgement got lost; each delivery after that is taken
+/// for a duplicate and dropped without an acknowledgement, until the sender gives up (H-68).
+#[tokio::test]
+async fn an_event_whose_acknowledgement_got_lost_is_acknowledged_again() {
+    let (runs, gate) = (Runs::default(), Gate::closed());
+    let (count, wait) = (runs.clone(), gate.clone());
+    let handler = async move || {
+        count.count();
+        wait.pass().await;
+        StatusCode::ACCEPTED
+    };
+    let app = Router::new().route("/", on_post(handler));
+    let server = Server::start(app.route_layer(layer(Profile::standard_webhooks()))).await;
+    // the sender hangs up before it hears anything
+    tokio::select! {
+        reply = server.send(delivery("msg_1")) => panic!("{reply:?}"),
+        () = eventually("it begins", async || runs.get() == 1) => {}
+    }
+    gate.open();
+    for _ in 0..2 {
+        let acknowledged = async || server.send(delivery("msg_1")).await.status == 202;
+        eventually("it is acknowledged", acknowledged).await;
+    }
     assert_eq!(runs.get(), 1);
 }
 

@@ -71,7 +71,7 @@ pub async fn connect(url: &str) -> Result<Connected, ConnectError> {
 /// Connects as [`connect`] does, also to a store that is not set up yet: to ask it for its
 /// [`schema`](Connected::schema) or to have it [examined](Connected::doctor).
 ///
-/// Where setting up is a matter of the store (`dynamodb:`, `postgres:`), the server may even be out of reach: the
+/// Where there is something to set up (`dynamodb:`, `postgres:`), the server may even be out of reach: the
 /// first operation tells.
 ///
 /// # Errors
@@ -106,7 +106,7 @@ async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectEr
         #[cfg(not(feature = "memory"))]
         "memory" => Err(ConnectError::MissingFeature { scheme: "memory", feature: "memory" }),
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => postgres::connect(url, set_up).await,
+        "postgres" | "postgresql" => Ok(postgres::connect(url, set_up).await?.connected()),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => {
             Err(ConnectError::MissingFeature { scheme: "postgres", feature: "postgres" })
@@ -120,5 +120,62 @@ async fn connect_to(url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectEr
             Err(ConnectError::MissingFeature { scheme: "redis", feature: "redis" })
         }
         scheme => Err(ConnectError::UnknownScheme { scheme: scheme.to_owned() }),
+    }
+}
+
+/// As [`connect`], for what only this store can do: join transactions of the application's
+/// (`complete_in`, `run_in_transaction`). `connected` makes of it what `connect` gives.
+///
+#[cfg_attr(feature = "axum", doc = "```no_run")]
+#[cfg_attr(not(feature = "axum"), doc = "```ignore")]
+/// use axum::{Extension, Router, body::Bytes, http::StatusCode, response::{IntoResponse, Response}};
+/// use idempotency::{FinishOutcome, PostgresStore, Scope, sqlx};
+/// use idempotency::tower::{CurrentAttempt, IdempotencyLayer};
+///
+/// /// The charge and its answer are committed together or not at all.
+/// async fn charge(
+///     Extension(store): Extension<PostgresStore>,
+///     attempt: CurrentAttempt,
+///     order: Bytes,
+/// ) -> Result<Response, StatusCode> {
+///     let unavailable = |_| StatusCode::SERVICE_UNAVAILABLE;
+///     let mut transaction = store.begin().await.map_err(unavailable)?;
+///     let insert = sqlx::query("INSERT INTO charges (body) VALUES ($1)").bind(order.as_ref());
+///     insert.execute(&mut *transaction).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+///     let response = (StatusCode::CREATED, "charged").into_response();
+///     let (answer, response) = attempt.answer_of(response).await;
+///     let done = store.complete_in(&mut transaction, &attempt, &answer).await;
+///     if done.map_err(unavailable)? != FinishOutcome::Done {
+///         return Err(StatusCode::SERVICE_UNAVAILABLE); // another attempt has the key
+///     }
+///     // when the reply is lost here, the layer finds out what became of the commit
+///     transaction.commit().await.map_err(unavailable)?;
+///     Ok(response.into_response())
+/// }
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = idempotency::connect_postgres("postgres://shop@127.0.0.1/shop").await?;
+/// let layer = IdempotencyLayer::new(store.connected(), |_| Scope::new("shop").ok()).required();
+/// let app: Router = Router::new()
+///     .route("/v1/charges", axum::routing::post(charge))
+///     .route_layer(layer)
+///     .layer(Extension(store));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As `connect`; also for a URL of another store.
+#[cfg(feature = "postgres")]
+pub async fn connect_postgres(
+    url: &str,
+) -> Result<idempotency_postgres::PostgresStore, ConnectError> {
+    let url = StoreUrl::parse(url)?;
+    match url.scheme() {
+        "postgres" | "postgresql" => postgres::connect(url, SetUp::Expected).await,
+        _ => {
+            const ALLOWED: &str = "`postgres://…` and `postgresql://…`";
+            Err(store_url::refused("scheme", "it is not PostgreSQL's", ALLOWED))
+        }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use idempotency_core::{Connected, Namespace, Schema};
+use idempotency_core::{Namespace, Schema};
 use idempotency_postgres::{NameError, PostgresStore};
 
 use super::{
@@ -26,7 +26,10 @@ const BYTES: &str = "a whole number of bytes";
 const MILLIS: &str = "a whole number of milliseconds from 1";
 const CONNECTIONS: &str = "a whole number of connections from 1";
 
-pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connected, ConnectError> {
+pub(super) async fn connect(
+    mut url: StoreUrl,
+    set_up: SetUp,
+) -> Result<PostgresStore, ConnectError> {
     let mut store = PostgresStore::builder();
     if let Some(table) = url.take("table") {
         store = store.table(&table).map_err(wrong_name("table"))?;
@@ -75,12 +78,12 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
     if create {
         let store = store.build_lazy(&address)?;
         store.create().await?;
-        return Ok(store.connected());
+        return Ok(store);
     }
     if set_up == SetUp::Unchecked {
-        return Ok(store.build_lazy(&address)?.connected());
+        return Ok(store.build_lazy(&address)?);
     }
-    Ok(store.connect(&address).await?.connected())
+    Ok(store.connect(&address).await?)
 }
 
 fn with_parameters(address: &str, parameters: &[(&str, String)]) -> Result<String, ConnectError> {

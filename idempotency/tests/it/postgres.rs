@@ -39,7 +39,7 @@ fn what_the_server_refuses_is_named_without_the_password() {
         let (base, _database) = url.rsplit_once('/').unwrap();
         let cases = [
             ("postgres://u:hunter2@127.0.0.1:1/x?timeout_ms=500".to_owned(), "connect failed"),
-            (format!("{base}/no_such_database?timeout_ms=5000"), "no_such_database"),
+            (format!("{base}/no_such_database?timeout_ms=5000"), "there is no such database"),
             (format!("{url}?table=no_such_table"), "no_such_table"),
         ];
         for (url, part) in cases {

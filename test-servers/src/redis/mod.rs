@@ -5,6 +5,7 @@ mod cluster;
 mod program;
 mod sentinel;
 mod server;
+mod tls;
 
 pub use cluster::RedisCluster;
 pub use program::RedisProgram;

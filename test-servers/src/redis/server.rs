@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use super::{RedisProgram, client::ask};
+use super::{RedisProgram, client::ask, tls::Tls};
 use crate::{Launch, Process, ServerError, free_port, process::fresh_directory, until};
 
 /// One Redis server.
@@ -11,6 +11,7 @@ use crate::{Launch, Process, ServerError, free_port, process::fresh_directory, u
 pub struct RedisServer {
     process: Process,
     port: u16,
+    tls: Option<Tls>,
 }
 
 /// How to start a [`RedisServer`].
@@ -19,6 +20,7 @@ pub struct RedisServer {
 pub struct RedisOptions {
     program: RedisProgram,
     arguments: Vec<String>,
+    tls: bool,
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,6 +36,11 @@ impl RedisOptions {
         self.arguments.push(format!("--{name}"));
         self.arguments.extend(value.split(' ').map(str::to_owned));
         self
+    }
+
+    /// With a second port that speaks TLS, under a certificate of an authority of its own.
+    pub fn tls(self) -> Self {
+        Self { tls: true, ..self }
     }
 
     /// A replica of `primary`.
@@ -74,9 +81,12 @@ impl RedisOptions {
             arguments.extend(["--save".into(), "".into()]);
         }
         arguments.extend(self.arguments.iter().map(Into::into));
+        let tls = if self.tls { Some(Tls::set_up(&directory)?) } else { None };
+        let of_tls = tls.as_ref().map(|tls| tls.arguments(&directory)).unwrap_or_default();
+        arguments.extend(of_tls.into_iter().map(Into::into));
         let install = self.program.install_command();
         let launch = Launch { program: self.program.path(), arguments, install };
-        let server = RedisServer { process: Process::start(&launch, directory)?, port };
+        let server = RedisServer { process: Process::start(&launch, directory)?, port, tls };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -109,6 +119,12 @@ impl RedisServer {
     /// `redis://127.0.0.1:PORT`
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// `rediss://127.0.0.1:PORT` and the certificate of its authority in PEM, where it has TLS.
+    pub fn tls(&self) -> Option<(String, String)> {
+        let tls = self.tls.as_ref()?;
+        Some((format!("rediss://127.0.0.1:{}", tls.port), tls.authority.clone()))
     }
 
     /// The path of its Unix socket.

@@ -6,6 +6,10 @@
     reason = "in tests a failure is a panic"
 )]
 
+mod browser;
+mod checkout;
+mod cut;
+mod exactly_once;
 mod metrics;
 mod ops;
 mod payments;

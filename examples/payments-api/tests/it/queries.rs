@@ -1,4 +1,4 @@
-//! Whether a PromQL query asks for something that a scrape has.
+//! Whether a `PromQL` query asks for something that a scrape has.
 
 use std::collections::BTreeSet;
 
@@ -107,7 +107,7 @@ impl Checker<'_> {
                 .iter()
                 .all(|m| m.is_match(series.labels.get(&m.name).map_or("", String::as_str)))
         };
-        if !all.iter().any(|series| fits(series)) {
+        if !all.iter().any(fits) {
             return Err(format!("no {name} fits all of {matchers:?}"));
         }
         if let Some(labels) = self.labels.last_mut() {

@@ -64,13 +64,7 @@ impl Service {
     }
 
     pub(crate) async fn send(&self, call: Call) -> Reply {
-        let socket = TokioIo::new(within(TcpStream::connect(self.addr)).await.unwrap());
-        let (mut sender, driver) = hyper::client::conn::http1::handshake(socket).await.unwrap();
-        tokio::spawn(driver);
-        let answer = within(sender.send_request(call.request())).await.unwrap();
-        let (head, body) = answer.into_parts();
-        let body = within(body.collect()).await.unwrap().to_bytes();
-        Reply { status: head.status, headers: head.headers, body }
+        try_send(self.addr, call).await.expect("an answer")
     }
 
     /// The ledger.
@@ -83,6 +77,11 @@ impl Service {
         let pid = self.child.id().unwrap().to_string();
         let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Ends it on the spot.
+    pub(crate) async fn kill(mut self) {
+        within(self.child.kill()).await.unwrap();
     }
 
     /// Asks it to end, once more each time.
@@ -98,6 +97,16 @@ impl Service {
         self.output.get_mut().read_to_string(&mut rest).await.unwrap();
         (status, rest)
     }
+}
+
+/// Sends; none when the service is gone before the answer is whole.
+pub(crate) async fn try_send(addr: SocketAddr, call: Call) -> Option<Reply> {
+    let socket = TokioIo::new(within(TcpStream::connect(addr)).await.ok()?);
+    let (mut sender, driver) = hyper::client::conn::http1::handshake(socket).await.ok()?;
+    tokio::spawn(driver);
+    let (head, body) = within(sender.send_request(call.request())).await.ok()?.into_parts();
+    let body = within(body.collect()).await.ok()?.to_bytes();
+    Some(Reply { status: head.status, headers: head.headers, body })
 }
 
 /// A request to be.
@@ -132,6 +141,11 @@ impl Call {
         self
     }
 
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.headers.remove(header::AUTHORIZATION);
+        self
+    }
+
     pub(crate) fn customer(mut self, customer: &str) -> Self {
         self.order["customer"] = customer.into();
         self
@@ -149,8 +163,12 @@ impl Call {
         Self { body: Some(body.into()), ..self }
     }
 
+    pub(crate) fn body_text(&self) -> String {
+        self.body.clone().unwrap_or_else(|| self.order.to_string())
+    }
+
     fn request(self) -> Request<Full<Bytes>> {
-        let body = self.body.unwrap_or_else(|| self.order.to_string());
+        let body = self.body_text();
         let body = if self.method == Method::GET { String::new() } else { body };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = self.method;

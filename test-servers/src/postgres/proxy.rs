@@ -1,6 +1,5 @@
-//! A proxy that knows enough of the protocol to be slow, or to cut a connection around a COMMIT.
-
 use std::{
+    io,
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
@@ -18,7 +17,8 @@ use tokio::{
 
 /// What happens to the next COMMIT; then nothing happens to the ones after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
+    /// It passes.
     Nothing,
     /// The connection ends before it reaches the server.
     BeforeCommit,
@@ -26,17 +26,22 @@ pub(crate) enum Cut {
     AfterCommit,
 }
 
-pub(crate) struct Proxy {
+/// A proxy that knows enough of the protocol to be slow, or to cut a connection around a COMMIT.
+#[derive(Debug)]
+pub struct CommitProxy {
     address: SocketAddr,
     cut: Arc<AtomicU8>,
     accepting: JoinHandle<()>,
 }
 
-impl Proxy {
-    /// In front of `server`; every piece is late by `delay`.
-    pub(crate) async fn start(server: SocketAddr, delay: Duration) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
+impl CommitProxy {
+    /// In front of `server`, on a free port; every piece is late by `delay`. Ends with the value.
+    ///
+    /// # Errors
+    /// No port to listen on.
+    pub async fn start(server: SocketAddr, delay: Duration) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
         let cut = Arc::new(AtomicU8::new(Cut::Nothing as u8));
         let shared = Arc::clone(&cut);
         let accepting = tokio::spawn(async move {
@@ -45,23 +50,26 @@ impl Proxy {
                 connections.spawn(serve(client, server, delay, Arc::clone(&shared)));
             }
         });
-        Self { address, cut, accepting }
+        Ok(Self { address, cut, accepting })
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// `postgres://postgres@127.0.0.1:PORT/postgres`
+    pub fn url(&self) -> String {
         format!("postgres://postgres@{}/postgres", self.address)
     }
 
-    pub(crate) fn cut(&self, cut: Cut) {
+    /// Cuts at the next COMMIT.
+    pub fn cut(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    pub(crate) fn has_cut(&self) -> bool {
+    /// Whether that COMMIT has come.
+    pub fn has_cut(&self) -> bool {
         self.cut.load(Ordering::SeqCst) == Cut::Nothing as u8
     }
 }
 
-impl Drop for Proxy {
+impl Drop for CommitProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
@@ -70,10 +78,16 @@ impl Drop for Proxy {
 /// The message that the driver commits with.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
 
-async fn serve(client: TcpStream, server: SocketAddr, delay: Duration, cut: Arc<AtomicU8>) {
-    let Ok(server) = TcpStream::connect(server).await else { return };
-    client.set_nodelay(true).unwrap();
-    server.set_nodelay(true).unwrap();
+/// Ends with either side, or at a cut.
+async fn serve(
+    client: TcpStream,
+    server: SocketAddr,
+    delay: Duration,
+    cut: Arc<AtomicU8>,
+) -> io::Result<()> {
+    let server = TcpStream::connect(server).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let (mut request, mut reply) = (vec![0; 65_536], vec![0; 65_536]);
@@ -81,30 +95,33 @@ async fn serve(client: TcpStream, server: SocketAddr, delay: Duration, cut: Arc<
     loop {
         tokio::select! {
             read = from_client.read(&mut request) => {
-                let Ok(length @ 1..) = read else { return };
-                let sent = &request[..length];
+                let sent = piece(&request, read?);
+                if sent.is_empty() {
+                    return Ok(());
+                }
                 if sent.windows(COMMIT.len()).any(|part| part == COMMIT) {
                     let now = cut.swap(Cut::Nothing as u8, Ordering::SeqCst);
                     if now == Cut::BeforeCommit as u8 {
-                        return;
+                        return Ok(());
                     }
                     lose_reply |= now == Cut::AfterCommit as u8;
                 }
                 time::sleep(delay).await;
-                if to_server.write_all(sent).await.is_err() {
-                    return;
-                }
+                to_server.write_all(sent).await?;
             }
             read = from_server.read(&mut reply) => {
-                let Ok(length @ 1..) = read else { return };
-                if lose_reply {
-                    return;
+                let received = piece(&reply, read?);
+                if lose_reply || received.is_empty() {
+                    return Ok(());
                 }
                 time::sleep(delay).await;
-                if to_client.write_all(&reply[..length]).await.is_err() {
-                    return;
-                }
+                to_client.write_all(received).await?;
             }
         }
     }
+}
+
+/// What was read; nothing at the end.
+fn piece(buffer: &[u8], length: usize) -> &[u8] {
+    buffer.get(..length).unwrap_or_default()
 }

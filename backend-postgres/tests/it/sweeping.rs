@@ -1,0 +1,93 @@
+//! Removing what is past its retention, beside live traffic.
+
+use futures_util::future::join_all;
+use idempotency_conformance::unique_namespace;
+use idempotency_core::{ClaimOutcome, Sweep};
+use idempotency_postgres::sqlx;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::support::{
+    Caller, builder, count, execute, fresh, key, lease, number, raw, retention, runtime, server,
+};
+
+/// Kind of fault: one big removal blocks live traffic, and two cleaners block each other (H-58).
+#[test]
+fn two_sweepers_share_the_work_beside_claims_and_use_the_index() {
+    runtime().block_on(async {
+        let pool = raw(&server().url());
+        let store = builder(&unique_namespace()).table("swept").unwrap();
+        let store = store.build_lazy(&server().url()).unwrap();
+        idempotency_core::Schema::create(&store).await.unwrap();
+        let expired = i64::from(count(20_000, 1_000_000));
+        execute(
+            &pool,
+            format!(
+                "INSERT INTO swept (key, format, state, token, attempt, retention_ms, fingerprint, \
+                 first_claimed_at, claimed_at, expires_at, sweep_at, ended_at, response) \
+                 SELECT 'old/' || n, 1, 3, gen_random_uuid(), 1, 1000, \
+                 convert_to(repeat('f', 33), 'UTF8'), 'epoch', 'epoch', now() - interval '1 s', \
+                 now() - interval '1 s', 'epoch', '' FROM generate_series(1, {expired}) n; \
+                 ANALYZE swept"
+            ),
+        )
+        .await;
+        let plan: Vec<String> = sqlx::query_scalar(
+            "EXPLAIN SELECT ctid FROM swept WHERE sweep_at < now() AND format = 1 \
+             ORDER BY sweep_at LIMIT 1000 FOR UPDATE SKIP LOCKED",
+        )
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+        assert!(
+            plan.iter().any(|line| line.contains("Index Scan using swept_sweep_at")),
+            "{plan:?}"
+        );
+        let batch = NonZeroU32::new(1_000).unwrap();
+        // cancelled half-way: what was removed stays removed
+        let _ = store.sweep(batch).await.unwrap();
+        drop(tokio::time::timeout(Duration::from_millis(1), store.sweep(batch)).await);
+        assert!(number(&pool, "SELECT count(*) FROM swept").await <= expired - 1_000);
+        let sweeper = || async {
+            let mut removed = 0;
+            loop {
+                let report = store.sweep(batch).await.unwrap();
+                removed += report.removed;
+                if !report.more {
+                    return removed;
+                }
+            }
+        };
+        let callers: Vec<_> = (0..200).map(|n| Caller::new(&key(n))).collect();
+        let claims = join_all(callers.iter().map(|caller| caller.acquire(&store)));
+        let (one, two, _) = futures_util::future::join3(sweeper(), sweeper(), claims).await;
+        assert!(one > 0 && two > 0, "{one} {two}");
+        assert_eq!(number(&pool, "SELECT count(*) FROM swept").await, 200);
+    });
+}
+
+/// Kind of fault: a record is removed between the moment a claim collides with it and the moment it
+/// reads it. Never an error, whoever is faster.
+#[test]
+fn claims_beside_sweepers_of_the_same_keys_never_fail() {
+    runtime().block_on(async {
+        let store = fresh(&server().url()).await;
+        let sweeping = store.sweep_every(Duration::from_millis(1));
+        for round in 0..count(150, 3_000) {
+            let callers: Vec<_> = (0..4)
+                .map(|_| Caller {
+                    lease: lease(1),
+                    retention: retention(1),
+                    ..Caller::new(&key(round % 3))
+                })
+                .collect();
+            for outcome in join_all(callers.iter().map(|caller| caller.claim(&store))).await {
+                assert!(
+                    matches!(outcome, Ok(ClaimOutcome::Acquired(_) | ClaimOutcome::InProgress(_))),
+                    "{outcome:?}"
+                );
+            }
+        }
+        drop(sweeping);
+    });
+}

@@ -1,0 +1,116 @@
+//! One run of all payments, with keys or without.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use anyhow::Context;
+use idempotency::Connected;
+use indicatif::ProgressBar;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Plan,
+    fleet::{Crew, Fleet},
+    judge::Findings,
+    ledger::Ledger,
+    merchant::{Merchant, Paid},
+    network::{Answers, Network, Service},
+    pace::Pace,
+    shop::Shop,
+};
+
+/// Which world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum World {
+    WithoutKeys,
+    WithKeys,
+}
+
+/// Where the service runs.
+#[derive(Debug)]
+pub(super) enum Stage {
+    Here(Connected),
+    Processes(Crew),
+}
+
+/// Work that is still under way when all merchants have their answers is waited for this long.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+impl Stage {
+    fn service(&self, pace: Pace) -> anyhow::Result<Service> {
+        Ok(match self {
+            Self::Here(store) => {
+                Service::Here(Shop::new(store.clone(), Ledger::here(), pace.lease)?)
+            }
+            Self::Processes(crew) => Service::Fleet(Fleet::start(crew, pace)?),
+        })
+    }
+}
+
+pub(super) async fn run(
+    plan: &Plan,
+    pace: Pace,
+    stage: &Stage,
+    world: World,
+    progress: &ProgressBar,
+) -> anyhow::Result<Findings> {
+    let network = Network {
+        service: Arc::new(stage.service(pace)?),
+        answers: Arc::new(Answers::default()),
+        under_way: TaskTracker::new(),
+        pace,
+    };
+    let paid = pay_all(plan, world, &network, progress).await?;
+    network.under_way.close();
+    let ended = tokio::time::timeout(PATIENCE, network.under_way.wait()).await;
+    ended.context("requests are still under way two minutes after the last payment")?;
+    let entries = network.service.ledger().entries().context("reading the ledger")?;
+    let mut findings = Findings::new(plan, world, &paid, &entries);
+    let Answers { replayed, in_progress, refused, crashed, .. } = &*network.answers;
+    findings.replays = replayed.load(Ordering::Relaxed);
+    findings.refused = refused.load(Ordering::Relaxed);
+    findings.conflicts = in_progress.load(Ordering::Relaxed);
+    findings.crashes = crashed.load(Ordering::Relaxed);
+    if let Service::Fleet(fleet) = &*network.service {
+        findings.killed = fleet.stop().await?;
+    }
+    Ok(findings)
+}
+
+async fn pay_all(
+    plan: &Plan,
+    world: World,
+    network: &Network,
+    progress: &ProgressBar,
+) -> anyhow::Result<Vec<Paid>> {
+    let mut merchants = JoinSet::new();
+    for number in 0..plan.merchants {
+        let merchant = Merchant { plan: plan.clone(), world, number, network: network.clone() };
+        let progress = progress.clone();
+        merchants.spawn(async move {
+            let mut paid = Vec::new();
+            for payment in merchant.payments() {
+                paid.push(merchant.pay(payment).await);
+                progress.inc(1);
+                if let Service::Fleet(fleet) = &*merchant.network.service {
+                    fleet.payment_ended(&merchant.plan);
+                }
+            }
+            paid
+        });
+    }
+    let mut paid = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            failure = network.failure() => return Err(failure),
+            merchant = merchants.join_next() => match merchant {
+                None => return Ok(paid),
+                Some(merchant) => paid.extend(merchant.context("a merchant")?),
+            },
+        }
+    }
+}
