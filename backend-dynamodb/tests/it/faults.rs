@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// The proxy keeps the success to itself, and the driver sends again.
-async fn swallowing<T>(
+async fn swallowing<T: std::fmt::Debug>(
     proxy: &DynamoDbProxy,
     operation: &'static str,
     work: impl Future<Output = T>,
@@ -26,7 +26,10 @@ async fn swallowing<T>(
     let answer = work.await;
     assert!(proxy.is_well(), "{operation} was not swallowed");
     let sent = proxy.take_seen();
-    assert!(sent.iter().filter(|seen| seen.operation == operation).count() >= 2, "{sent:?}");
+    assert!(
+        sent.iter().filter(|seen| seen.operation == operation).count() >= 2,
+        "{answer:?}: {sent:?}"
+    );
     answer
 }
 

@@ -42,7 +42,9 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
     if let Some(region) = url.take("region") {
         store = store.region(region);
     }
-    if let Some(endpoint) = url.take("endpoint") {
+    let endpoint = url.take("endpoint");
+    let is_plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if let Some(endpoint) = endpoint {
         let is_url = ["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme));
         if !is_url || url::Url::parse(&endpoint).is_err() {
             return Err(refused(parameter("endpoint"), "its value is not one", ENDPOINT));
@@ -61,18 +63,24 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
     if let Some(bytes) = url.take_number("max_checkpoint_bytes", BYTES, |_| true)? {
         store = store.max_checkpoint_bytes(bytes);
     }
-    store = store.create(match url.take("create").as_deref() {
+    let create = match url.take("create").as_deref() {
         None | Some("off" | "false") => false,
         Some("on" | "true") => true,
         Some(_) => {
             return Err(refused(parameter("create"), "its value is not one", "`on` or `off`"));
         }
-    });
+    };
     url.nothing_left(PARAMETERS)?;
-    if set_up == SetUp::Unchecked {
+    if !is_plain && !cfg!(feature = "aws-config") {
+        return Err(ConnectError::MissingFeature {
+            scheme: "dynamodb (without an endpoint by http)",
+            feature: "aws-config",
+        });
+    }
+    if set_up == SetUp::Unchecked && !create {
         return Ok(store.connect_unchecked().await?.connected());
     }
-    Ok(store.connect().await?.connected())
+    Ok(store.create(create).connect().await?.connected())
 }
 
 fn wrong_name(name: &'static str, allowed: &'static str) -> impl FnOnce(NameError) -> ConnectError {
