@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{Table, presets::NOTHING};
-use idempotency::{Connected, ListPage, ListQuery, ListState, ListedRecord, Scope};
+use idempotency::{Connected, ListPage, ListQuery, ListState, ListedRecord, Scope, StoreAdmin};
 use serde::Serialize;
 
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) older_than: Option<Duration>,
 
-    /// Records a page. A page may hold fewer and still not be the last.
+    /// Ends a page when it holds so many records; it may hold some more.
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
@@ -96,15 +96,12 @@ pub(crate) async fn run(
     let mut query = options.query()?;
     let mut is_empty = true;
     loop {
-        let ListPage { records, next } = admin.list(query.clone()).await?;
-        // a page without records is not worth showing, unless it is the end
-        let is_shown = !records.is_empty() || (next.is_none() && options.format == Format::Json);
+        let (records, next) = gather(&*admin, &mut query).await?;
         is_empty &= records.is_empty();
-        if is_shown {
+        if !records.is_empty() || options.format == Format::Json {
             options.show(&records, next.as_deref(), store, console)?;
         }
-        let goes_on = options.all || !is_shown;
-        match next.filter(|_| goes_on) {
+        match next.filter(|_| options.all) {
             None => break,
             next => query.page = next,
         }
@@ -113,6 +110,23 @@ pub(crate) async fn run(
         eprintln!("no records");
     }
     Ok(Ended::Done)
+}
+
+/// Pages of the store until there are enough records: where it looks at much else, its pages hold few.
+/// All are asked for with one size, because a page of one size means nothing to a page of another.
+async fn gather(
+    admin: &dyn StoreAdmin,
+    query: &mut ListQuery,
+) -> anyhow::Result<(Vec<ListedRecord>, Option<String>)> {
+    let mut found = Vec::new();
+    loop {
+        let ListPage { records, next } = admin.list(query.clone()).await?;
+        found.extend(records);
+        if next.is_none() || found.len() >= query.limit {
+            return Ok((found, next));
+        }
+        query.page = next;
+    }
 }
 
 impl List {

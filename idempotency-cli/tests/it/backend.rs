@@ -24,12 +24,15 @@ impl Backend {
     }
 }
 
+/// The machine may be busy with other things.
+const PATIENT: &str = "timeout_ms=20000";
+
 pub(crate) fn redis() -> Backend {
     static SERVER: OnceLock<RedisServer> = OnceLock::new();
     let url = SERVER.get_or_init(|| RedisServer::start().unwrap()).url();
     Backend {
         name: "redis",
-        url: format!("{url}/?namespace={}", unique_namespace().name()),
+        url: format!("{url}/?{PATIENT}&namespace={}", unique_namespace().name()),
         finding: ("HAZARD", "persistence is off"),
     }
 }
@@ -40,17 +43,20 @@ pub(crate) fn postgres() -> Backend {
     let (table, namespace) = (Backend::TABLE, unique_namespace());
     Backend {
         name: "postgres",
-        url: format!("{url}?table={table}&create=on&namespace={}", namespace.name()),
+        url: format!("{url}?table={table}&create=on&{PATIENT}&namespace={}", namespace.name()),
         finding: ("HAZARD", "fsync is off"),
     }
 }
 
 pub(crate) fn dynamodb() -> Backend {
     static EMULATOR: OnceLock<DynamoDbEmulator> = OnceLock::new();
-    let url = EMULATOR.get_or_init(|| DynamoDbEmulator::start().unwrap()).url(Backend::TABLE);
+    // a table of its own: a list reads all of it
+    let namespace = unique_namespace();
+    let table = format!("{}-{}", Backend::TABLE, namespace.name());
+    let url = EMULATOR.get_or_init(|| DynamoDbEmulator::start().unwrap()).url(&table);
     Backend {
         name: "dynamodb",
-        url: format!("{url}&create=on&namespace={}", unique_namespace().name()),
+        url: format!("{url}&create=on&{PATIENT}&namespace={}", namespace.name()),
         finding: ("warning", "the table is not protected from deletion"),
     }
 }

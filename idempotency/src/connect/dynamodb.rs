@@ -80,8 +80,7 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
     if set_up == SetUp::Unchecked && !create {
         return Ok(store.connect_unchecked().await?.connected());
     }
-    let store = store.create(create);
-    Ok(store.connect().await?.connected())
+    Ok(store.create(create).connect().await?.connected())
 }
 
 fn wrong_name(name: &'static str, allowed: &'static str) -> impl FnOnce(NameError) -> ConnectError {

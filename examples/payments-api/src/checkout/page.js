@@ -47,7 +47,7 @@ el.form.addEventListener("submit", (event) => {
 });
 
 // another card is another payment; until then a click repeats the one that was refused
-el.form.addEventListener("input", () => {
+el.form.addEventListener("change", () => {
   if (isBusy || !state.answer) return;
   delete state.payment;
   delete state.answer;

@@ -5,7 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::ChildStdout,
+};
 
 use crate::support::{PATIENCE, SECRET};
 
@@ -13,6 +16,8 @@ use crate::support::{PATIENCE, SECRET};
 pub(crate) struct Program {
     pub(crate) address: SocketAddr,
     child: tokio::process::Child,
+    /// Kept open: who writes to a pipe that nobody reads from panics.
+    _output: Lines<BufReader<ChildStdout>>,
 }
 
 fn command(options: &[&str]) -> Command {
@@ -34,7 +39,8 @@ impl Program {
         let line = tokio::time::timeout(PATIENCE, lines.next_line());
         let line = line.await.unwrap().unwrap().unwrap();
         let (_, rest) = line.split_once("http://").unwrap();
-        Self { address: rest.split_once('/').unwrap().0.parse().unwrap(), child }
+        let address = rest.split_once('/').unwrap().0.parse().unwrap();
+        Self { address, child, _output: lines }
     }
 
     /// As a crash: it is not asked.
