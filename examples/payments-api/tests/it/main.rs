@@ -9,6 +9,7 @@
 mod browser;
 mod checkout;
 mod cut;
+mod dynamodb;
 mod exactly_once;
 mod metrics;
 mod ops;
