@@ -4,12 +4,15 @@ use sqlx::Error;
 /// What kind of failure it is, and what may have happened (C50).
 ///
 /// A statement that the server has refused has changed nothing: each of ours is a transaction of its
-/// own, and a refusal rolls it back. A server that ends the session may have committed before.
+/// own, and a refusal rolls it back. A server that ends the session, or says that it does not know,
+/// may have committed before.
 pub(crate) fn classify(operation: Operation, error: Error) -> StoreError {
     if let Error::Database(refusal) = &error {
         let code = refusal.code().unwrap_or_default().into_owned();
         let refused = refused(operation, &code);
-        let refused = if ends_session(&code) { refused } else { refused.without_effect() };
+        // 40003: the completion of the statement is unknown; poolers and relatives of the server say it
+        let is_unknown = ends_session(&code) || code == "40003";
+        let refused = if is_unknown { refused } else { refused.without_effect() };
         return refused.with_source(Refusal { code });
     }
     let (kind, detail) = match &error {
@@ -60,7 +63,10 @@ fn refused(operation: Operation, code: &str) -> StoreError {
             "a transaction holds the row longer than the lock time-out; it has to end first",
         ),
         "57014" => (ErrorKind::Timeout, "the server ended the statement (statement_timeout?)"),
-        "25P04" | "57P05" => (ErrorKind::Timeout, "the server ended the session in time"),
+        "25P03" | "25P04" | "57P05" => (ErrorKind::Timeout, "the server ended the session in time"),
+        "40003" => {
+            (ErrorKind::Unavailable, "the server does not know whether the statement was completed")
+        }
         "25006" => (
             ErrorKind::Unavailable,
             "the server only reads: it is a standby, or default_transaction_read_only is on",

@@ -47,16 +47,19 @@ fn database(code: &'static str) -> Error {
 }
 
 /// Kind of fault: everything is taken for worth a repetition, or nothing is. Each arm, and that what
-/// the server has refused has not happened, unless it ended the session.
+/// the server has refused has not happened, unless it ended the session or does not know itself.
 #[test]
 fn every_code_has_its_kind_and_effect() {
-    const ENDED: [&str; 7] = ["25P04", "57P01", "57P02", "57P04", "57P05", "08006", "08P01"];
+    const UNKNOWN: [&str; 9] =
+        ["25P03", "25P04", "40003", "57P01", "57P02", "57P04", "57P05", "08006", "08P01"];
     let cases = [
         ("40001", ErrorKind::Conflict),
         ("40P01", ErrorKind::Conflict),
         ("55P03", ErrorKind::Conflict),
         ("57014", ErrorKind::Timeout),
+        ("25P03", ErrorKind::Timeout),
         ("25P04", ErrorKind::Timeout),
+        ("40003", ErrorKind::Unavailable),
         ("57P05", ErrorKind::Timeout),
         ("25006", ErrorKind::Unavailable),
         ("57P01", ErrorKind::Unavailable),
@@ -88,7 +91,7 @@ fn every_code_has_its_kind_and_effect() {
     ];
     for (code, kind) in cases {
         let error = classify(Operation::Claim, database(code));
-        let effect = if ENDED.contains(&code) { Effect::Unknown } else { Effect::None };
+        let effect = if UNKNOWN.contains(&code) { Effect::Unknown } else { Effect::None };
         assert_eq!((error.kind(), error.effect()), (kind, effect), "{code}");
     }
 }

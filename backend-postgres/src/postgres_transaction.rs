@@ -88,7 +88,9 @@ async fn begin(caller: &Caller) -> Result<PostgresTransaction, StoreError> {
 }
 
 impl PostgresTransaction {
-    /// Commits.
+    /// Commits. A transaction in which a statement has failed is rolled back by the server instead, and
+    /// the driver does not tell: never hide the error of a statement. Behind
+    /// [`complete_in`](PostgresStore::complete_in) whoever began the attempt finds out.
     ///
     /// # Errors
     /// Without effect: refused, and rolled back. Else the connection failed, or the server did not

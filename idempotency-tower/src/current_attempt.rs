@@ -5,7 +5,7 @@ use http::Response;
 use http_body::Body;
 use idempotency_core::{Answer, Attempt, Retention};
 
-use crate::{HttpBody, capture::capture, config::Config, stored_response};
+use crate::{HttpBody, capture::capture, config::Config, joined::Prepared, stored_response};
 
 /// The attempt that a handler runs as: its number, the digest of its key, the checkpoint of an
 /// earlier one, a way to save one, and a way to join it to a transaction of the handler's own.
@@ -48,17 +48,19 @@ impl CurrentAttempt {
     /// The layer then looks what became of the transaction. Committed: the client gets this answer, now
     /// and in every repetition, also when the handler took a failed commit for a failure. Not
     /// committed: what the handler returns instead is treated as ever; this response itself, which
-    /// speaks of what is not there, is answered with 500 and runs again.
+    /// speaks of what is not there, is answered with 500 and runs again. It is known by an extension, so
+    /// layers in between may change its head.
     pub async fn answer_of<R>(&self, response: Response<R>) -> (Answer, Response<HttpBody<R>>)
     where
         R: Body<Data = Bytes>,
     {
-        let (head, body) = response.into_parts();
+        let (mut head, body) = response.into_parts();
         if let Some(&retention) = head.extensions.get::<Retention>() {
             self.attempt.set_joined_retention(retention);
         }
         let body = capture(&head.headers, body, self.config.bounds()).await;
         let answer = stored_response::answer(&head, &body, &self.config);
+        head.extensions.insert(Prepared(answer.clone()));
         (answer, Response::from_parts(head, body.into_body()))
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     config::Config,
     flight::Ticket,
     grpc,
-    joined::{Client, Given, given},
+    joined::{Client, Given, Own, Prepared, given},
     refusal::{Asking, Refusal},
     replay, stored_response,
 };
@@ -144,11 +144,11 @@ impl Exchange {
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(Ok(answered)) => Ok(self.answer(guard, answered).await),
             Ok(Err(error)) => {
-                self.settle(release(guard, Release::Unknown)).await;
+                self.settle(give_up(guard)).await;
                 Err(error)
             }
             Err(panic) => {
-                self.settle(release(guard, Release::Unknown)).await;
+                self.settle(give_up(guard)).await;
                 resume_unwind(panic)
             }
         }
@@ -198,15 +198,18 @@ impl Exchange {
             Disposition::NotStarted => Otherwise::Release(Release::NotStarted),
             Disposition::Unknown => Otherwise::Release(Release::Unknown),
         };
-        let has_joined = attempt.joined_answer().is_some();
-        let own = match &otherwise {
-            Otherwise::Complete(answer) if has_joined => Some(answer.clone()),
-            _ => None,
-        };
-        let settling = match otherwise {
-            otherwise if has_joined => joined(guard, otherwise),
-            Otherwise::Complete(answer) => complete(guard, answer),
-            Otherwise::Release(how) => release(guard, how),
+        let prepared = head.extensions.remove::<Prepared>();
+        let (settling, own) = match (attempt.joined_answer(), otherwise) {
+            (Some(joint), Otherwise::Complete(answer)) => {
+                let is_prepared = prepared.is_some_and(|prepared| prepared.is(&joint));
+                // also changed it speaks of what the transaction has written
+                let otherwise = if is_prepared { joint } else { answer.clone() };
+                let own = Own { answer, is_prepared };
+                (joined(guard, Otherwise::Complete(otherwise)), Some(own))
+            }
+            (Some(_), release) => (joined(guard, release), None),
+            (None, Otherwise::Complete(answer)) => (complete(guard, answer), None),
+            (None, Otherwise::Release(how)) => (release(guard, how), None),
         };
         let on_record = match self.settle(settling).await {
             Settled::OnRecord => true,
@@ -262,6 +265,14 @@ fn release(guard: ClaimGuard, how: Release) -> Settling {
         let _told = guard.release(how).await;
         Settled::Open
     })
+}
+
+/// After an error or a panic. What was committed before stays.
+fn give_up(guard: ClaimGuard) -> Settling {
+    match guard.attempt().joined_answer() {
+        Some(_) => joined(guard, Otherwise::Release(Release::Unknown)),
+        None => release(guard, Release::Unknown),
+    }
 }
 
 fn joined(guard: ClaimGuard, otherwise: Otherwise) -> Settling {

@@ -25,6 +25,26 @@ impl Client {
     }
 }
 
+/// Marks the response that goes with an answer, whatever inner layers make of its head. An extension.
+#[derive(Clone)]
+pub(crate) struct Prepared(pub(crate) Answer);
+
+impl Prepared {
+    /// Whether this is the answer that the work has joined its attempt with. One that is too large for the
+    /// store was joined as the fact that it is done.
+    pub(crate) fn is(&self, joined: &Answer) -> bool {
+        self.0 == *joined || matches!(joined.body(), AnswerBody::NotKept(_))
+    }
+}
+
+/// The handler's own answer, where it is final.
+pub(crate) struct Own {
+    /// As it is stored.
+    pub(crate) answer: Answer,
+    /// Whether it is the response that was joined, perhaps changed by inner layers.
+    pub(crate) is_prepared: bool,
+}
+
 /// What the client gets.
 pub(crate) enum Given<R: Body> {
     /// The handler's own answer. True: it is on record.
@@ -33,12 +53,12 @@ pub(crate) enum Given<R: Body> {
     Instead(Response<HttpBody<R>>),
 }
 
-/// `own` is the handler's answer as it is stored; none when it is not final.
+/// `own`: none when the handler's answer is not final.
 pub(crate) fn given<R>(
     config: &Config,
     (client, attempt): (Client, &Attempt),
     joined: Joined,
-    own: Option<&Answer>,
+    own: Option<&Own>,
 ) -> Given<R>
 where
     R: Body<Data = Bytes>,
@@ -47,9 +67,9 @@ where
         |refusal: Refusal| Given::Instead(refusal.answer_to(client.asking, &config.profile));
     match joined {
         Joined::Committed(answer) => match answer.body() {
-            _ if own == Some(&answer) => Given::Own(true),
+            _ if own.is_some_and(|own| own.answer == answer) => Given::Own(true),
             // the first caller gets all of an answer that is not kept
-            AnswerBody::NotKept(_) if own.is_some() => Given::Own(true),
+            AnswerBody::NotKept(_) if own.is_some_and(|own| own.is_prepared) => Given::Own(true),
             _ => {
                 let (key, retention) = (attempt.key(), config.idempotency.retention());
                 let retention = attempt.joined_retention().unwrap_or(retention);

@@ -67,8 +67,9 @@ impl Order {
         } else if self.currency.len() != 3 || !self.currency.bytes().all(|b| b.is_ascii_lowercase())
         {
             Some("`currency` must be three lower-case letters, like `eur`.")
-        } else if self.customer.is_empty() {
-            Some("`customer` must not be empty.")
+        } else if self.customer.is_empty() || self.customer.contains('\0') {
+            // a database has no place for U+0000, and a client would try again for ever
+            Some("`customer` must not be empty, and must not contain U+0000.")
         } else {
             None
         }
@@ -84,6 +85,31 @@ impl From<Effect> for Receipt {
             currency: effect.currency,
             customer: effect.customer,
             status: "succeeded",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kind of fault: what no database takes is told to be a failure that passes (H-15).
+    #[test]
+    fn an_order_that_cannot_be_written_down_is_refused() {
+        let fault = |amount, currency: &str, customer: &str| {
+            let (currency, customer) = (currency.into(), customer.into());
+            Order { amount, currency, source: Source::Visa, customer }.fault()
+        };
+        assert_eq!(fault(MOST, "eur", "cus_\u{1F375}"), None);
+        for (amount, currency, customer, named) in [
+            (0, "eur", "c", "amount"),
+            (MOST + 1, "eur", "c", "amount"),
+            (1, "EUR", "c", "currency"),
+            (1, "eur", "", "customer"),
+            (1, "eur", "a\0b", "customer"),
+        ] {
+            let told = fault(amount, currency, customer).unwrap();
+            assert!(told.contains(named), "{told}");
         }
     }
 }

@@ -64,8 +64,9 @@ impl Attempt {
     /// here on, [`save_checkpoint`](Self::save_checkpoint) fails, and nobody signals
     /// [`lost`](Self::lost). The store has to refuse the completion when the claim does not hold any more,
     /// and to keep others from the record until the transaction ends. Whoever has begun the attempt then
-    /// asks with [`ClaimGuard::joined`] what became of it. An answer that is too large for the store
-    /// becomes the fact that it is done.
+    /// asks with [`ClaimGuard::joined`] what became of it; [`run`](super::Idempotency::run) does so by
+    /// itself, and there the answer is made with [`Answer::value`], so that repetitions can read it. An
+    /// answer that is too large for the store becomes the fact that it is done.
     ///
     /// Applications call the store's own method, which calls this one.
     ///

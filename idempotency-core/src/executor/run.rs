@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::{
     Answer, AnswerBody, Attempt, Begun, ClaimGuard, Classify, Codec, Disposition, Error,
-    Idempotency, NotKept, NotKeptReason, Outcome, Replayed,
+    Idempotency, Joined, NotKept, NotKeptReason, Otherwise, Outcome, Replayed,
 };
 use crate::{fingerprint::Fingerprint, key::IdempotencyKey, store::Release};
 
@@ -110,8 +110,10 @@ impl Idempotency {
             Ok(_) => Disposition::Store,
             Err(error) => self.settings.policy.of_error(classify(error)),
         };
-        finish(guard, disposition, &result, self.settings.codec).await;
-        Ok(Outcome::Executed(result))
+        let committed = finish(guard, disposition, &result, self.settings.codec).await;
+        // what every repetition gets, whatever the work made of its commit
+        let committed = committed.and_then(|answer| answer.to_value().ok());
+        Ok(Outcome::Executed(committed.unwrap_or(result)))
     }
 }
 
@@ -129,8 +131,7 @@ where
 
 /// A panic says nothing about how far the work came.
 async fn give_up(guard: ClaimGuard, panic: Box<dyn Any + Send>) -> ! {
-    // a failed release is an event; its lease then ends the claim
-    let _told = guard.release(Release::Unknown).await;
+    let _told = end(guard, Otherwise::Release(Release::Unknown)).await;
     resume_unwind(panic)
 }
 
@@ -141,20 +142,39 @@ async fn finish<T, E>(
     disposition: Disposition,
     result: &Result<T, E>,
     codec: Codec,
-) where
+) -> Option<Answer>
+where
     T: Serialize + Sync,
     E: Serialize + Sync,
 {
-    let release = match disposition {
-        Disposition::Store => {
-            let answer = Answer::value(result, codec)
-                .unwrap_or_else(|_| Answer::not_kept(NotKeptReason::NotEncodable));
-            let _told = guard.complete(answer).await;
-            return;
-        }
-        Disposition::Failed => Release::Failed,
-        Disposition::NotStarted => Release::NotStarted,
-        Disposition::Unknown => Release::Unknown,
+    let how = match disposition {
+        Disposition::Store => Otherwise::Complete(
+            Answer::value(result, codec)
+                .unwrap_or_else(|_| Answer::not_kept(NotKeptReason::NotEncodable)),
+        ),
+        Disposition::Failed => Otherwise::Release(Release::Failed),
+        Disposition::NotStarted => Otherwise::Release(Release::NotStarted),
+        Disposition::Unknown => Otherwise::Release(Release::Unknown),
     };
-    let _told = guard.release(release).await;
+    end(guard, how).await
+}
+
+/// The answer that the work has committed by its own means, if it has.
+async fn end(guard: ClaimGuard, how: Otherwise) -> Option<Answer> {
+    if guard.attempt().joined_answer().is_some() {
+        return match guard.joined(how).await {
+            Joined::Committed(answer) => Some(answer),
+            _ => None,
+        };
+    }
+    match how {
+        Otherwise::Complete(answer) => {
+            let _told = guard.complete(answer).await;
+        }
+        // a failed release is an event; its lease then ends the claim
+        Otherwise::Release(release) => {
+            let _told = guard.release(release).await;
+        }
+    }
+    None
 }

@@ -2,10 +2,11 @@
 //! commit.
 
 use idempotency_core::{
-    Answer, AnswerBody, Begun, CheckpointError, ClaimGuard, EventKind, FinishOutcome, Idempotency,
-    IdempotencyStore, Joined, NotKeptReason, OnStoreFailure, Operation, Otherwise, Recorded,
-    Release, ReleaseReason, State,
+    Answer, AnswerBody, Attempt, Begun, CheckpointError, ClaimGuard, Classify, Codec, Disposition,
+    EventKind, FinishOutcome, Idempotency, IdempotencyStore, Joined, NotKeptReason, OnStoreFailure,
+    Operation, Otherwise, Outcome, Recorded, Release, ReleaseReason, State,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::support::*;
 
@@ -216,4 +217,51 @@ async fn an_attempt_without_protection_has_nothing_to_complete() {
     assert!(guard.attempt().joined_answer().is_none());
     let joined = guard.joined(Otherwise::Release(Release::Failed)).await;
     assert!(matches!(joined, Joined::Completed(Recorded::Unprotected)), "{joined:?}");
+}
+
+/// Kinds of fault: success without its effect is replayed, and an own lost success looks like a failure
+/// (H-50). `run` asks what became of it too.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_work_has_joined_gives_what_was_committed() {
+    let answer = |value: u32| Answer::value(&Ok::<_, Refusal>(value), Codec::Json).unwrap();
+    for is_committed in [true, false] {
+        for result in [Ok(7), Err(Refusal)] {
+            let (store, events) = (store(), Events::default());
+            let idempotency = builder(store.clone()).observer(events.clone()).build().unwrap();
+            let run = async |number: u32| {
+                let work = async |attempt: Attempt| {
+                    assert_eq!(attempt.number().get(), number);
+                    let request = attempt.completion(&answer(7)).await.unwrap();
+                    if is_committed {
+                        assert_eq!(store.complete(request).await.unwrap(), FinishOutcome::Done);
+                    }
+                    result
+                };
+                idempotency.run(&key("k"), request("b"), work).await.unwrap()
+            };
+            let first = run(1).await;
+            if is_committed {
+                assert!(matches!(first, Outcome::Executed(Ok(7))), "{first:?}");
+                let second = run(0).await;
+                assert!(matches!(second, Outcome::Replayed(Ok(7))), "{second:?}");
+                assert_eq!(
+                    (events.count(EventKind::Completed), events.count(EventKind::Lost)),
+                    (1, 0)
+                );
+            } else {
+                let second = run(2).await;
+                assert!(matches!(second, Outcome::Executed(_)), "{second:?}");
+            }
+        }
+    }
+}
+
+/// Known not to have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Refusal;
+
+impl Classify for Refusal {
+    fn disposition(&self) -> Disposition {
+        Disposition::Failed
+    }
 }

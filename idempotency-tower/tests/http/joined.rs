@@ -1,7 +1,7 @@
 //! Handlers that join their attempt to a transaction of their own. The store's plain completion stands for
 //! the commit; the real one is in the tests of the payments API.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::{
     Router,
@@ -9,7 +9,7 @@ use axum::{
     routing::post as on_post,
 };
 use http::{HeaderValue, StatusCode, header};
-use idempotency_core::{FinishOutcome, IdempotencyStore};
+use idempotency_core::{Event, EventKind, FinishOutcome, Idempotency, IdempotencyStore, Observer};
 use idempotency_memory::MemoryStore;
 use idempotency_tower::{CurrentAttempt, IdempotencyLayer};
 
@@ -27,8 +27,14 @@ enum Then {
     CommitAndFail,
     /// Commits, and returns something else.
     CommitAndChange,
+    /// Commits, and declines.
+    CommitAndDecline,
+    /// Commits, and panics.
+    CommitAndPanic,
     /// Returns the answer without a commit.
     Forget,
+    /// Returns the answer without a commit, and a layer inside adds a header line to it.
+    ForgetAndChange,
     /// Rolls back and fails.
     FailFirst,
     /// Rolls back and declines.
@@ -38,12 +44,25 @@ enum Then {
 struct Demo {
     server: Server,
     runs: Runs,
+    events: Arc<Events>,
+}
+
+/// What the executor says.
+#[derive(Debug, Default)]
+struct Events(Mutex<Vec<EventKind>>);
+
+impl Observer for Events {
+    fn observe(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().push(event.kind);
+    }
 }
 
 impl Demo {
     async fn start(then: Then, body: &'static str) -> Self {
         let store = MemoryStore::new();
-        let layer = IdempotencyLayer::new(store.clone(), account).max_response_bytes(1_000);
+        let events = Arc::new(Events::default());
+        let idempotency = Idempotency::builder(store.clone()).observer(events.clone()).build();
+        let layer = IdempotencyLayer::new(idempotency.unwrap(), account).max_response_bytes(1_000);
         let runs = Runs::default();
         let counted = runs.clone();
         let store = Arc::new(store);
@@ -52,7 +71,7 @@ impl Demo {
             async move { handle(&store, attempt, then, run, body).await }
         };
         let app = Router::new().route("/c", on_post(handler)).route_layer(layer);
-        Self { server: Server::start(app).await, runs }
+        Self { server: Server::start(app).await, runs, events }
     }
 
     async fn send(&self) -> Reply {
@@ -71,7 +90,7 @@ async fn handle(
     let response = (StatusCode::CREATED, lines, format!("{body} {run}")).into_response();
     let (answer, response) = attempt.answer_of(response).await;
     let request = attempt.completion(&answer).await.unwrap();
-    if matches!(then, Then::Commit | Then::CommitAndFail | Then::CommitAndChange) {
+    if !matches!(then, Then::Forget | Then::ForgetAndChange | Then::FailFirst | Then::Decline) {
         assert_eq!(store.complete(request).await.unwrap(), FinishOutcome::Done);
     }
     match then {
@@ -82,8 +101,12 @@ async fn handle(
             response.headers_mut().insert("x-more", HeaderValue::from_static("1"));
             response
         }
+        Then::CommitAndPanic => panic!("after the commit"),
+        Then::ForgetAndChange => ([("x-more", "1")], response).into_response(),
         Then::CommitAndFail | Then::FailFirst => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        Then::Decline => (StatusCode::PAYMENT_REQUIRED, "declined").into_response(),
+        Then::CommitAndDecline | Then::Decline => {
+            (StatusCode::PAYMENT_REQUIRED, "declined").into_response()
+        }
     }
 }
 
@@ -91,7 +114,9 @@ async fn handle(
 /// answer keeps what is not stored, like cookies.
 #[tokio::test]
 async fn a_committed_answer_is_given_now_and_in_every_repetition() {
-    for then in [Then::Commit, Then::CommitAndFail, Then::CommitAndChange] {
+    let commits =
+        [Then::Commit, Then::CommitAndFail, Then::CommitAndChange, Then::CommitAndDecline];
+    for then in commits {
         let demo = Demo::start(then, "charge").await;
         let first = demo.send().await;
         assert_eq!((first.status, first.text()), (StatusCode::CREATED, "charge 1"), "{then:?}");
@@ -106,14 +131,34 @@ async fn a_committed_answer_is_given_now_and_in_every_repetition() {
     }
 }
 
-/// Kind of fault: success that speaks of rows that are not there.
+/// Kind of fault: the metrics tell of a lost key where nothing was lost.
+#[tokio::test]
+async fn a_panic_after_the_commit_loses_nothing() {
+    let demo = Demo::start(Then::CommitAndPanic, "charge").await;
+    let request = "POST /c HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer acme\r\n\
+                   Idempotency-Key: k\r\nContent-Length: 19\r\n\r\n{\"sku\":\"A\",\"qty\":1}";
+    assert_eq!(demo.server.raw(request.as_bytes()).await, "", "the panic reaches the server");
+    let second = demo.send().await;
+    assert!(second.is_replay() && second.text() == "charge 1", "{second:?}");
+    let events = demo.events.0.lock().unwrap();
+    assert!(events.contains(&EventKind::Completed), "{events:?}");
+    assert!(!events.contains(&EventKind::Lost), "{events:?}");
+}
+
+/// Kind of fault: success that speaks of rows that are not there. Layers between the handler and this one
+/// may have added to it.
 #[tokio::test]
 async fn an_answer_whose_transaction_was_not_committed_reaches_nobody() {
-    let demo = Demo::start(Then::Forget, "charge").await;
-    for run in 1..=2 {
-        let reply = demo.send().await;
-        assert_eq!((reply.status.as_u16(), reply.problem()), (500, "rolled-back"));
-        assert_eq!(demo.runs.get(), run, "nothing is stored");
+    let large: &'static str = "x".repeat(2_000).leak();
+    for then in [Then::Forget, Then::ForgetAndChange] {
+        for body in ["charge", large] {
+            let demo = Demo::start(then, body).await;
+            for run in 1..=2 {
+                let reply = demo.send().await;
+                assert_eq!((reply.status.as_u16(), reply.problem()), (500, "rolled-back"));
+                assert_eq!(demo.runs.get(), run, "nothing is stored");
+            }
+        }
     }
 }
 
@@ -139,7 +184,9 @@ async fn after_a_rollback_the_handler_is_believed() {
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_committed_as_done() {
     let large: &'static str = "x".repeat(2_000).leak();
-    for (then, first_status) in [(Then::Commit, 201), (Then::CommitAndFail, 410)] {
+    for (then, first_status) in
+        [(Then::Commit, 201), (Then::CommitAndFail, 410), (Then::CommitAndDecline, 410)]
+    {
         let demo = Demo::start(then, large).await;
         let first = demo.send().await;
         assert_eq!(first.status.as_u16(), first_status);
