@@ -13,7 +13,8 @@ use crate::{
     expression,
     layout::Attribute,
     page::Page,
-    store::{Inner, Values},
+    store::Inner,
+    values::Values,
     wire::{self, Item, SHARDS},
 };
 

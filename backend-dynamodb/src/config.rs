@@ -226,11 +226,11 @@ impl DynamoDbStoreBuilder {
         Ok(store)
     }
 
-    /// As [`connect`](Self::connect), without looking whether anything is there: for a table that is
-    /// yet to be created.
+    /// As [`connect`](Self::connect), without looking whether anything is there. The first operation
+    /// compares the clocks.
     ///
     /// # Errors
-    /// The feature is missing, or there are no credentials.
+    /// The feature is missing, or there is no region.
     pub async fn connect_unchecked(self) -> Result<DynamoDbStore, StoreError> {
         let client = connect::client(&self.place, self.timeout).await?;
         Ok(self.build(client))

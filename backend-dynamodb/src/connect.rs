@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::{
     Client,
     config::{
         BehaviorVersion, Builder, Credentials, Region, StalledStreamProtectionConfig,
-        retry::RetryConfig, timeout::TimeoutConfig,
+        retry::{RetryConfig, RetryPartition},
+        timeout::TimeoutConfig,
     },
 };
 use idempotency_core::{ErrorKind, Operation, StoreError};
@@ -37,6 +38,9 @@ pub(crate) async fn client(place: &Place, timeout: Duration) -> Result<Client, S
     let config = config
         .timeout_config(timeouts)
         .retry_config(retries)
+        // the driver's clients of one region share a budget of repetitions; one in trouble must not use
+        // up that of another
+        .retry_partition(RetryPartition::custom("idempotency").build())
         // replies are small, and each try has its time-out
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .build();

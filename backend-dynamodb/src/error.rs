@@ -100,7 +100,7 @@ fn refused(code: &str, message: &str, status: u16) -> (ErrorKind, &'static str) 
             ErrorKind::Full,
             "the items of this partition key exceed 10 GB, as a local secondary index limits them",
         ),
-        "ValidationException" if message.contains("size has exceeded") => {
+        "ValidationException" if is_item_size(message) => {
             (ErrorKind::TooLarge, "the item is larger than 400 KB")
         }
         "ValidationException" if message.contains("does not match the schema") => (
@@ -149,6 +149,12 @@ fn refused(code: &str, message: &str, status: u16) -> (ErrorKind, &'static str) 
         _ if status >= 500 => (ErrorKind::Unavailable, "the service, or a proxy before it, failed"),
         _ => (ErrorKind::Unexpected, "the service refuses the request"),
     }
+}
+
+/// "Item size has exceeded …" of a put, "Item size to update has exceeded …" of an update. The service
+/// says nearly the same of expressions.
+pub(crate) fn is_item_size(message: &str) -> bool {
+    message.contains("Item size") && message.contains("exceeded the maximum allowed size")
 }
 
 pub(crate) fn conflict(operation: Operation) -> StoreError {

@@ -50,8 +50,12 @@ fn every_code_has_its_kind() {
     for (code, status, kind) in cases {
         assert_eq!(of_service(code, "", status).kind(), kind, "{code} {status}");
     }
-    let size = "Item size has exceeded the maximum allowed size";
-    assert_eq!(of_service("ValidationException", size, 400).kind(), TooLarge);
+    for (what, kind) in
+        [("Item size", TooLarge), ("Item size to update", TooLarge), ("Expression size", Invalid)]
+    {
+        let message = format!("{what} has exceeded the maximum allowed size");
+        assert_eq!(of_service("ValidationException", &message, 400).kind(), kind, "{what}");
+    }
     let key = "The provided key element does not match the schema";
     let error = of_service("ValidationException", key, 400);
     assert_eq!(error.kind(), Invalid);

@@ -9,11 +9,13 @@ mod error;
 mod expression;
 mod layout;
 mod page;
+mod request;
 mod schema;
 mod size;
 mod store;
 mod timekeeper;
 mod transaction;
+mod values;
 mod wire;
 
 /// The driver, in the version that this crate works with.

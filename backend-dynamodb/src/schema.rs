@@ -1,17 +1,24 @@
-use std::{fmt::Write as _, time::Duration};
+//! Creating the table, and looking whether it is as it should be.
+
+mod keys;
+mod text;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     types::{
-        AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
-        GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, Projection,
-        ProjectionType, ScalarAttributeType, TableDescription, TableStatus,
-        TimeToLiveSpecification, TimeToLiveStatus,
+        BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate, IndexStatus,
+        KeyType, TableDescription, TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
     },
 };
 use idempotency_core::{ErrorKind, Operation, Schema, StoreError};
 
+use self::{
+    keys::{definitions, incomplete, index, index_key_schema, key_parts, key_schema, keys_only},
+    text::{command_line, template},
+};
 use crate::{Attribute, DynamoDbStore, call::Call, error::classify, layout::Layout, store::Inner};
 
 /// A table takes seconds, an index of a large table longer: `create` can be called again.
@@ -194,73 +201,6 @@ fn code<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> Option<&str> {
     error.as_service_error().and_then(ProvideErrorMetadata::code)
 }
 
-/// The driver misses a part of a request; none of ours lacks one.
-fn incomplete(source: aws_sdk_dynamodb::error::BuildError) -> StoreError {
-    StoreError::new(Operation::Schema, ErrorKind::Unexpected, "an incomplete request")
-        .without_effect()
-        .with_source(source)
-}
-
-/// Name, type in the template, and role of the key's parts.
-fn key_parts(layout: &Layout) -> Vec<(&str, KeyType)> {
-    let mut parts = vec![(layout.partition_key.as_str(), KeyType::Hash)];
-    parts.extend(layout.sort_key.as_ref().map(|key| (key.name.as_str(), KeyType::Range)));
-    parts
-}
-
-/// The list index is partitioned by namespace and shard, and sorted by age.
-fn index_parts(layout: &Layout) -> [(&str, KeyType, ScalarAttributeType); 2] {
-    [
-        (layout.name(Attribute::Unsettled), KeyType::Hash, ScalarAttributeType::S),
-        (layout.name(Attribute::FirstClaimedAt), KeyType::Range, ScalarAttributeType::N),
-    ]
-}
-
-fn typed_parts(layout: &Layout) -> Vec<(&str, ScalarAttributeType)> {
-    let mut parts: Vec<_> =
-        key_parts(layout).into_iter().map(|(name, _)| (name, ScalarAttributeType::S)).collect();
-    if layout.index.is_some() {
-        parts.extend(index_parts(layout).map(|(name, _, scalar)| (name, scalar)));
-    }
-    parts
-}
-
-fn element(name: &str, role: KeyType) -> Result<KeySchemaElement, StoreError> {
-    KeySchemaElement::builder().attribute_name(name).key_type(role).build().map_err(incomplete)
-}
-
-fn key_schema(layout: &Layout) -> Result<Vec<KeySchemaElement>, StoreError> {
-    key_parts(layout).into_iter().map(|(name, role)| element(name, role)).collect()
-}
-
-fn index_key_schema(layout: &Layout) -> Result<Vec<KeySchemaElement>, StoreError> {
-    index_parts(layout).into_iter().map(|(name, role, _)| element(name, role)).collect()
-}
-
-fn definitions(layout: &Layout) -> Result<Vec<AttributeDefinition>, StoreError> {
-    let definition = |(name, scalar): (&str, ScalarAttributeType)| {
-        AttributeDefinition::builder()
-            .attribute_name(name)
-            .attribute_type(scalar)
-            .build()
-            .map_err(incomplete)
-    };
-    typed_parts(layout).into_iter().map(definition).collect()
-}
-
-fn keys_only() -> Projection {
-    Projection::builder().projection_type(ProjectionType::KeysOnly).build()
-}
-
-fn index(layout: &Layout, name: &str) -> Result<GlobalSecondaryIndex, StoreError> {
-    GlobalSecondaryIndex::builder()
-        .index_name(name)
-        .set_key_schema(Some(index_key_schema(layout)?))
-        .projection(keys_only())
-        .build()
-        .map_err(incomplete)
-}
-
 /// # Errors
 /// The table has another key than the store is told.
 pub(crate) fn check_key(layout: &Layout, table: &TableDescription) -> Result<(), StoreError> {
@@ -300,99 +240,4 @@ fn is_ready(layout: &Layout, table: Option<&TableDescription>) -> bool {
         });
         table.table_status() == Some(&TableStatus::Active) && index_is_ready
     })
-}
-
-/// For people to review and keep: plain YAML.
-fn template(layout: &Layout) -> String {
-    let mut out = String::new();
-    let mut line = |text: &str| {
-        let _infallible = writeln!(out, "{text}");
-    };
-    line("# CloudFormation");
-    line("Resources:");
-    line("  IdempotencyTable:");
-    line("    Type: AWS::DynamoDB::Table");
-    line("    DeletionPolicy: Retain");
-    line("    Properties:");
-    line(&format!("      TableName: {}", quoted(&layout.table)));
-    line("      BillingMode: PAY_PER_REQUEST");
-    line("      AttributeDefinitions:");
-    for (name, scalar) in typed_parts(layout) {
-        let name = quoted(name);
-        line(&format!("        - {{ AttributeName: {name}, AttributeType: {} }}", scalar.as_str()));
-    }
-    line("      KeySchema:");
-    for (name, role) in key_parts(layout) {
-        let name = quoted(name);
-        line(&format!("        - {{ AttributeName: {name}, KeyType: {} }}", role.as_str()));
-    }
-    if let Some(index) = &layout.index {
-        line("      GlobalSecondaryIndexes:");
-        line(&format!("        - IndexName: {}", quoted(index)));
-        line("          KeySchema:");
-        for (name, role, _) in index_parts(layout) {
-            let name = quoted(name);
-            line(&format!("            - {{ AttributeName: {name}, KeyType: {} }}", role.as_str()));
-        }
-        line("          Projection: { ProjectionType: KEYS_ONLY }");
-    }
-    line("      TimeToLiveSpecification:");
-    line(&format!("        AttributeName: {}", quoted(layout.name(Attribute::DeleteAfter))));
-    line("        Enabled: true");
-    out
-}
-
-fn command_line(layout: &Layout) -> String {
-    let mut out = String::from("# or with the AWS command line\naws dynamodb create-table \\\n");
-    let table = word(&layout.table);
-    let mut line = |text: String| {
-        let _infallible = writeln!(out, "  {text} \\");
-    };
-    line(format!("--table-name {table}"));
-    line("--billing-mode PAY_PER_REQUEST".to_owned());
-    let pairs = |parts: Vec<(&str, String)>, second: &str| {
-        let pair = |(name, what)| word(&format!("AttributeName={name},{second}={what}"));
-        parts.into_iter().map(pair).collect::<Vec<_>>().join(" ")
-    };
-    let typed = typed_parts(layout);
-    let typed = typed.into_iter().map(|(name, scalar)| (name, scalar.as_str().to_owned()));
-    line(format!("--attribute-definitions {}", pairs(typed.collect(), "AttributeType")));
-    let keys = key_parts(layout).into_iter().map(|(name, role)| (name, role.as_str().to_owned()));
-    let keys = pairs(keys.collect(), "KeyType");
-    match &layout.index {
-        None => {
-            let _infallible = writeln!(out, "  --key-schema {keys}");
-        }
-        Some(index) => {
-            line(format!("--key-schema {keys}"));
-            let schema: Vec<_> = index_parts(layout)
-                .iter()
-                .map(|(name, role, _)| {
-                    format!("{{AttributeName={name},KeyType={}}}", role.as_str())
-                })
-                .collect();
-            let index = format!(
-                "IndexName={index},KeySchema=[{}],Projection={{ProjectionType=KEYS_ONLY}}",
-                schema.join(",")
-            );
-            let _infallible = writeln!(out, "  --global-secondary-indexes {}", word(&index));
-        }
-    }
-    let _infallible = writeln!(out, "aws dynamodb wait table-exists --table-name {table}");
-    let _infallible = writeln!(
-        out,
-        "aws dynamodb update-time-to-live --table-name {table} \\\n  --time-to-live-specification {}",
-        word(&format!("Enabled=true,AttributeName={}", layout.name(Attribute::DeleteAfter)))
-    );
-    out
-}
-
-/// A YAML scalar.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A word for a shell.
-fn word(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

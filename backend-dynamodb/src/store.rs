@@ -1,26 +1,23 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use aws_sdk_dynamodb::{
-    Client,
-    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
-};
+use aws_sdk_dynamodb::{Client, types::ReturnValue};
 use idempotency_core::{
-    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, CompleteRequest, Connected,
-    CorruptRecord, ErrorKind, FinishOutcome, IdempotencyKey, IdempotencyStore, Namespace,
-    Operation, Record, Release, ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Scope,
-    StorageKey, StoreError, StoreProfile,
-    machine::{self, Decision, Now, Write},
+    AttemptNumber, ClaimOutcome, ClaimRequest, CompleteRequest, Connected, ErrorKind,
+    FinishOutcome, IdempotencyKey, IdempotencyStore, Namespace, Operation, Record, Release,
+    ReleaseOutcome, ReleaseRequest, RenewOutcome, RenewRequest, Scope, StorageKey, StoreError,
+    StoreProfile,
+    machine::{self, Now, Write},
 };
 
 use crate::{
     DynamoDbStoreBuilder, NameError,
     call::{Call, Refused},
-    error::conflict,
-    expression::{self, Statement, Statements},
-    layout::{Attribute, Layout},
+    expression::Statements,
+    layout::Layout,
     timekeeper::Timekeeper,
-    wire::{self, Item, Writer},
+    values::Values,
+    wire::{self, Writer},
 };
 
 /// A store in a table of Amazon `DynamoDB`. Clones share everything.
@@ -45,9 +42,6 @@ pub(crate) struct Inner {
     pub(crate) timeout: Duration,
     pub(crate) profile: StoreProfile,
 }
-
-/// How often a decision is written again, when the record changes between two tries.
-const MAX_ROUNDS: u32 = 8;
 
 impl DynamoDbStore {
     /// A store over the application's own client, in `table`.
@@ -123,178 +117,6 @@ impl Inner {
             self.look(call, place).await?;
         }
         Ok(())
-    }
-
-    /// The item at `place`, from a consistent read.
-    pub(crate) async fn look(
-        &self,
-        call: &Call,
-        place: &StorageKey,
-    ) -> Result<Option<Item>, StoreError> {
-        let request = self
-            .client
-            .get_item()
-            .table_name(&self.layout.table)
-            .set_key(Some(self.layout.key(place).collect()))
-            .consistent_read(true)
-            .customize()
-            .interceptor(call.reads())
-            .send();
-        Ok(call.read(request).await?.item)
-    }
-
-    /// Whether there is more to an item than its key.
-    fn is_record(&self, item: &Item) -> bool {
-        item.contains_key(self.layout.name(Attribute::Format))
-    }
-
-    /// The record that an item keeps.
-    ///
-    /// # Errors
-    /// `Corrupt` when it cannot be read (C00) or is the item of another key (C35).
-    pub(crate) fn read(
-        &self,
-        call: &Call,
-        place: &StorageKey,
-        item: Option<Item>,
-    ) -> Result<Option<Record>, StoreError> {
-        let Some(item) = item else {
-            return Ok(None);
-        };
-        let corrupt = |cause| call.failed(StoreError::corrupt(call.operation, cause));
-        if wire::place_of(&self.layout, &item) != Some(place.as_str()) {
-            return Err(corrupt(CorruptRecord::OtherKey));
-        }
-        wire::record(&self.layout, item).map(Some).map_err(corrupt)
-    }
-
-    /// Puts `record` where `seen` is, or where nothing is.
-    async fn put(
-        &self,
-        call: &Call,
-        place: &StorageKey,
-        seen: Option<&Record>,
-        record: &Record,
-    ) -> Result<Result<(), Refused>, StoreError> {
-        let (statement, values) = match seen {
-            None => (self.statements.claim.clone(), None),
-            Some(seen) => {
-                let (statement, values) = expression::replace(&self.layout, seen);
-                (statement, Some(values))
-            }
-        };
-        let request = self
-            .client
-            .put_item()
-            .table_name(&self.layout.table)
-            .set_item(Some(self.writer().item(place, record)))
-            .condition_expression(statement.condition)
-            .set_expression_attribute_names(Some(statement.names))
-            .set_expression_attribute_values(values)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .customize()
-            .interceptor(call.writes())
-            .send();
-        Ok(call.write(request).await?.map(|_| ()))
-    }
-
-    /// Sends an update; answers what was there before.
-    async fn update(
-        &self,
-        call: &Call,
-        place: &StorageKey,
-        statement: &Statement,
-        values: Values,
-        returns: ReturnValue,
-    ) -> Result<Result<Option<Item>, Refused>, StoreError> {
-        let request = self
-            .client
-            .update_item()
-            .table_name(&self.layout.table)
-            .set_key(Some(self.layout.key(place).collect()))
-            .set_update_expression(statement.update.clone())
-            .condition_expression(&statement.condition)
-            .set_expression_attribute_names(Some(statement.names.clone()))
-            .set_expression_attribute_values(Some(values.0))
-            .return_values(returns)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .customize()
-            .interceptor(call.writes())
-            .send();
-        Ok(call.write(request).await?.map(|reply| reply.attributes))
-    }
-
-    /// Lets `decide` decide about what is there, and writes it unless that has changed meanwhile.
-    ///
-    /// `now` was read before `item` was: a deadline that is over by then was over when the item was
-    /// read. The other way round, a record that is renewed between the two would be judged by its old
-    /// deadline.
-    pub(crate) async fn decide<A>(
-        &self,
-        call: &Call,
-        place: &StorageKey,
-        mut item: Option<Item>,
-        mut now: Now,
-        decide: impl Fn(Option<&Record>, Now) -> Result<Decision<A>, StoreError> + Send + Sync,
-    ) -> Result<A, StoreError> {
-        for _ in 0..MAX_ROUNDS {
-            let seen = self.read(call, place, item)?;
-            let decision = decide(seen.as_ref(), now).map_err(|error| call.failed(error))?;
-            let Write::Put(record) = decision.write else {
-                return Ok(decision.answer);
-            };
-            now = self.now();
-            item = match self.put(call, place, seen.as_ref(), &record).await? {
-                Ok(()) => return Ok(decision.answer),
-                Err(Refused(item)) => item,
-            };
-            // an earlier try of this very write was applied, and its answer lost
-            if self.read(call, place, item.clone())?.as_ref() == Some(&record) {
-                return Ok(decision.answer);
-            }
-        }
-        Err(call.failed(conflict(call.operation)))
-    }
-}
-
-/// The values of an expression.
-pub(crate) struct Values(pub(crate) Item);
-
-impl Values {
-    pub(crate) fn new() -> Self {
-        Self(Item::with_capacity(18))
-    }
-
-    #[must_use]
-    pub(crate) fn with(mut self, name: &str, value: AttributeValue) -> Self {
-        self.0.insert(name.to_owned(), value);
-        self
-    }
-
-    /// What the condition of an attempt on its own record compares.
-    fn own(token: ClaimToken, attempt: AttemptNumber, now: Now) -> Self {
-        Self::new()
-            .with(":format", wire::number(wire::FORMAT))
-            .with(":token", wire::binary(*token.as_bytes()))
-            .with(":attempt", wire::number(attempt.get()))
-            .with(":in_progress", wire::text(wire::IN_PROGRESS))
-            .with(":binary", wire::text("B"))
-            .with(":number", wire::text("N"))
-            .with(":cutoff", wire::moment(now.at.before(now.skew_bound)))
-    }
-
-    /// What a completion writes and compares.
-    pub(crate) fn of_completion(request: &CompleteRequest<'_>, now: Now) -> Self {
-        let expires_at = now.at.after(request.retention.get());
-        Self::own(request.token, request.attempt, now)
-            .with(":completed", wire::text(wire::COMPLETED))
-            .with(":fingerprint", wire::binary(request.fingerprint.to_stored_bytes()))
-            .with(":retention_ms", wire::millis(request.retention.get()))
-            .with(":retention_s", wire::seconds(request.retention.get()))
-            .with(":now", wire::moment(now.at))
-            .with(":expires_at", wire::moment(expires_at))
-            .with(":delete_after", wire::delete_after(expires_at, now.skew_bound))
-            .with(":response", wire::binary(request.response.clone()))
     }
 }
 

@@ -9,7 +9,11 @@ use idempotency_core::{
     Release, SeenClaim, State, StoreError,
 };
 
-use crate::{DynamoDbStore, error::classify, store::Values};
+use crate::{
+    DynamoDbStore,
+    error::{classify, is_item_size},
+    values::Values,
+};
 
 /// Why a transaction with a completion in it did not commit.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +132,7 @@ impl DynamoDbStore {
             return self.fenced(key, claim, own).map_err(TransactionError::Store);
         }
         // a reason of the service's before one of the application's: that can go away by itself
-        let trouble = reasons.iter().find_map(|reason| trouble(reason.code()?));
+        let trouble = reasons.iter().find_map(trouble);
         Err(match trouble {
             Some((kind, detail)) => {
                 StoreError::new(Operation::Complete, kind, detail).without_effect().into()
@@ -157,8 +161,8 @@ impl DynamoDbStore {
 }
 
 /// Reasons that are nobody's condition.
-fn trouble(code: &str) -> Option<(ErrorKind, &'static str)> {
-    Some(match code {
+fn trouble(reason: &CancellationReason) -> Option<(ErrorKind, &'static str)> {
+    Some(match reason.code()? {
         "TransactionConflict" => (
             ErrorKind::Conflict,
             "another transaction, or a write, has one of the items: nothing was written, try again",
@@ -168,6 +172,9 @@ fn trouble(code: &str) -> Option<(ErrorKind, &'static str)> {
         }
         "ItemCollectionSizeLimitExceeded" => {
             (ErrorKind::Full, "the items of a partition key exceed 10 GB: nothing was written")
+        }
+        "ValidationError" if is_item_size(reason.message().unwrap_or_default()) => {
+            (ErrorKind::TooLarge, "an item would be larger than 400 KB: nothing was written")
         }
         "ValidationError" => {
             (ErrorKind::Invalid, "the service refuses one of the items: nothing was written")

@@ -144,6 +144,10 @@ impl RedisStoreBuilder {
         Ok(RedisStore::with(self, link, Some(dial), replicas))
     }
 
+    #[cfg_attr(
+        not(feature = "tokio-rustls-comp"),
+        expect(clippy::unused_self, reason = "without TLS there are no certificates")
+    )]
     fn address(&self, url: &str) -> Result<Address, StoreError> {
         let address = Address::parse(url)?;
         #[cfg(feature = "tokio-rustls-comp")]

@@ -101,6 +101,11 @@ pub(crate) fn is_redirection(error: &RedisError) -> bool {
     matches!(code_of(error), Some("ASK" | "MOVED" | "TRYAGAIN"))
 }
 
+/// Whether the server takes no writes because its memory is full.
+pub(crate) fn is_out_of_memory(error: &RedisError) -> bool {
+    code_of(error) == Some("OOM")
+}
+
 /// Whether the server does not know `SET` with `NX` and `GET`: before Redis 7.
 pub(crate) fn is_unknown_syntax(error: &RedisError) -> bool {
     error.code() == Some("ERR")

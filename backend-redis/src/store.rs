@@ -20,7 +20,7 @@ use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
 use crate::{
     RedisStoreBuilder,
     answer::{self, Hot},
-    error::{classify, is_redirection, is_unknown_syntax, is_worth_another_try},
+    error::{classify, is_out_of_memory, is_redirection, is_unknown_syntax, is_worth_another_try},
     link::{Dial, Link},
     replicas::Replicas,
     script::{self, Script},
@@ -277,7 +277,10 @@ impl RedisStore {
                 self.inner.is_old.store(true, Ordering::Relaxed);
                 Ok(Hot::AskTheScript)
             }
-            (Err(error), _) if is_redirection(&error) => Ok(Hot::AskTheScript),
+            // a full server refuses `SET` before it looks for the key, and runs scripts that only read
+            (Err(error), _) if is_redirection(&error) || is_out_of_memory(&error) => {
+                Ok(Hot::AskTheScript)
+            }
             (Err(error), _) => Err(self.classify(Operation::Claim, &error)),
             // the second of the two was refused, as it is while a slot moves to another node
             (Ok(_), _) => Ok(Hot::AskTheScript),

@@ -1,10 +1,10 @@
 use clap::{Parser, ValueEnum};
 
 /// Measures a store side by side with the raw operations it is made of.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(version)]
 pub(crate) struct Args {
-    /// The store, by URL: `memory:`, `redis://127.0.0.1`
+    /// The store, by URL: `memory:`, `redis://127.0.0.1`; `dynamodb:` alone starts an emulator
     pub(crate) url: String,
     /// How to print the figures.
     #[arg(long, value_enum, default_value_t = Format::Table)]

@@ -5,16 +5,17 @@ use idempotency_conformance::{CASES, Suite};
 
 use crate::{
     cli::{Conformance, Format},
+    console::Console,
     ended::Ended,
     url_harness::UrlHarness,
 };
 
-pub(crate) async fn run(options: &Conformance) -> anyhow::Result<Ended> {
+pub(crate) async fn run(options: &Conformance, console: &mut Console<'_>) -> anyhow::Result<Ended> {
     let mut chosen = CASES.iter().filter(|case| case.matches(&options.filter)).peekable();
     anyhow::ensure!(chosen.peek().is_some(), "no case matches the filter {:?}", options.filter);
     if options.list {
         for case in chosen {
-            println!("{} {}", case.clause(), case.name());
+            writeln!(console.out, "{} {}", case.clause(), case.name())?;
         }
         return Ok(Ended::Done);
     }
@@ -22,10 +23,10 @@ pub(crate) async fn run(options: &Conformance) -> anyhow::Result<Ended> {
     let suite = suite(options, UrlHarness::connect(url).await?);
     let report = suite.run().await;
     match options.format {
-        Format::Text => println!("{report}"),
-        Format::Json => println!("{}", report.to_json()),
-        Format::Junit => println!("{}", report.to_junit()),
-    }
+        Format::Text => console.say(report.to_string()),
+        Format::Json => console.say(report.to_json()),
+        Format::Junit => console.say(report.to_junit()),
+    }?;
     Ok(if report.is_green() { Ended::Done } else { Ended::No })
 }
 

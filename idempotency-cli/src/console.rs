@@ -1,6 +1,9 @@
 //! Where a verb writes, and who answers its questions.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    fmt::Display,
+    io::{self, BufRead, IsTerminal, Write},
+};
 
 use crate::ended::Refused;
 
@@ -17,6 +20,16 @@ impl<'a> Console<'a> {
         answers: Option<&'a mut (dyn BufRead + Send)>,
     ) -> Self {
         Self { out, answers }
+    }
+
+    /// A line beside the work. That nobody reads on, as in `… | head`, neither keeps the work from being
+    /// done nor changes how it ended.
+    pub(crate) fn say(&mut self, text: impl Display) -> io::Result<()> {
+        let said = writeln!(self.out, "{text}");
+        said.or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(error),
+        })
     }
 
     /// Asks before something is changed; `assume_yes` is the operator's `--yes`.
@@ -36,6 +49,11 @@ impl<'a> Console<'a> {
         }
         Err(Refused::NotConfirmed("nothing was changed").into())
     }
+}
+
+/// A line on the standard error. Where nobody hears it, the exit code says enough.
+pub(crate) fn note(text: impl Display) {
+    let _unheard = writeln!(io::stderr(), "{text}");
 }
 
 /// Whether a person can be asked: both ends have to be a terminal.

@@ -50,12 +50,12 @@ pub(crate) async fn run(
     let views = findings.iter().map(FindingView::from);
     if options.format == Format::Json {
         let views: Vec<_> = views.collect();
-        writeln!(console.out, "{}", serde_json::to_string(&views)?)?;
+        console.say(serde_json::to_string(&views)?)?;
     } else {
         let mut table = Table::new();
         table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         table.add_rows(views.map(|view| [view.severity, view.subject, view.advice]));
-        writeln!(console.out, "{}", table.trim_fmt())?;
+        console.say(table.trim_fmt())?;
     }
     let worst = findings.iter().map(|finding| finding.severity).max();
     let limit = if options.strict { Severity::Warning } else { Severity::Hazard };

@@ -4,6 +4,8 @@ use std::{io, process::ExitCode};
 
 use idempotency::{ConnectError, ErrorKind, StoreError};
 
+use crate::console;
+
 /// How a verb that could do its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -58,7 +60,7 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {}", text_of(error));
+    console::note(format_args!("error: {}", text_of(error)));
     ExitCode::from(code_of(error))
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     args::{Format, StoreArg, duration},
     capability,
-    console::Console,
+    console::{self, Console},
     ended::Ended,
     lookup,
     record::{RecordView, Shown},
@@ -107,7 +107,7 @@ pub(crate) async fn run(
         }
     }
     if is_empty && options.format == Format::Table {
-        eprintln!("no records");
+        console::note("no records");
     }
     Ok(Ended::Done)
 }
@@ -170,7 +170,7 @@ impl List {
         writeln!(console.out, "{}", table.trim_fmt())?;
         if let Some(next) = next.filter(|_| !self.all) {
             // not in the way of what reads the table
-            eprintln!("there is more: --page {next}");
+            console::note(format_args!("there is more: --page {next}"));
         }
         Ok(())
     }

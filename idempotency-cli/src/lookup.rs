@@ -11,7 +11,7 @@ use idempotency::{Clock, Connected, Record, State, SystemClock, machine::Now};
 
 use crate::{
     args::{Format, KeyArgs, StoreArg},
-    console::Console,
+    console::{self, Console},
     ended::Ended,
     record::{RecordView, Shown, answer},
 };
@@ -49,7 +49,10 @@ pub(crate) async fn run(
 ) -> anyhow::Result<Ended> {
     let key = options.key.key()?;
     let Some(record) = store.store().lookup(&key).await? else {
-        eprintln!("no record: the key {} is unused, or its retention is over", key.digest());
+        console::note(format_args!(
+            "no record: the key {} is unused, or its retention is over",
+            key.digest()
+        ));
         return Ok(Ended::No);
     };
     let written = match (&options.response, &options.checkpoint) {

@@ -61,7 +61,7 @@ fn explain(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
-    eprint!("{}", redact::redact(&error.render().to_string(), arguments));
+    console::note(redact::redact(&error.render().to_string(), arguments).trim_end());
     ExitCode::from(2)
 }
 
@@ -100,7 +100,7 @@ async fn carry_out(command: &Command, console: &mut Console<'_>) -> anyhow::Resu
         Command::Doctor(options) => {
             doctor::run(options, &connect_unchecked(&options.store).await?, console).await
         }
-        Command::Conformance(options) => conformance::run(options).await,
+        Command::Conformance(options) => conformance::run(options, console).await,
         Command::Storm(options) => storm::run(options, console),
         Command::StormWorker(options) => storm::work(options).await,
         Command::Completions(options) => generate::completions(options, console),

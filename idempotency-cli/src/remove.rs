@@ -6,7 +6,7 @@ use idempotency::{Connected, Record, RemoveOutcome, State};
 use crate::{
     args::{KeyArgs, SeenAttempt, StoreArg},
     capability,
-    console::Console,
+    console::{self, Console},
     ended::Ended,
     record::{RecordView, Shown},
     seen,
@@ -41,16 +41,16 @@ pub(crate) async fn run(
     };
     let now = crate::lookup::now(store);
     let view = RecordView::new(Shown::Digest(Some(key.digest())), &record, None, now);
-    writeln!(console.out, "{}\n", view.table().trim_fmt())?;
-    writeln!(console.out, "{}\n", plan(&record))?;
+    console.say(format_args!("{}\n", view.table().trim_fmt()))?;
+    console.say(format_args!("{}\n", plan(&record)))?;
     console.confirm("Remove it?", options.yes)?;
     match admin.remove(&key, (&record).into()).await? {
         RemoveOutcome::Removed => {
-            writeln!(console.out, "removed")?;
+            console.say("removed")?;
             Ok(Ended::Done)
         }
         RemoveOutcome::Changed => {
-            eprintln!("not removed: the record has changed since it was looked up");
+            console::note("not removed: the record has changed since it was looked up");
             Ok(Ended::No)
         }
     }

@@ -14,7 +14,7 @@ use idempotency::{Connected, ListState, Record, Retention, SettleOutcome, Settle
 use crate::{
     args::{KeyArgs, SeenAttempt, StoreArg, duration},
     capability,
-    console::Console,
+    console::{self, Console},
     ended::Ended,
     record::{
         RecordView, Shown, ago,
@@ -74,25 +74,25 @@ pub(crate) async fn run(
     };
     let now = crate::lookup::now(store);
     let view = RecordView::new(Shown::Digest(Some(key.digest())), &record, None, now);
-    writeln!(console.out, "{}\n", view.table().trim_fmt())?;
+    console.say(format_args!("{}\n", view.table().trim_fmt()))?;
     // whether a lease is over is for the store to say
     if let Some(ListState::Completed | ListState::Failed) = state_of(&record, now) {
-        eprintln!("nothing to settle: the outcome of this attempt is known");
+        console::note("nothing to settle: the outcome of this attempt is known");
         return Ok(Ended::No);
     }
-    writeln!(console.out, "{}\n", plan(&settlement, &record))?;
+    console.say(format_args!("{}\n", plan(&settlement, &record)))?;
     console.confirm("Settle it so?", options.yes)?;
     match admin.settle(&key, (&record).into(), settlement).await? {
         SettleOutcome::Settled => {
-            writeln!(console.out, "settled")?;
+            console.say("settled")?;
             Ok(Ended::Done)
         }
         SettleOutcome::StillRunning => {
-            eprintln!("not settled: the attempt is alive, its lease is not over");
+            console::note("not settled: the attempt is alive, its lease is not over");
             Ok(Ended::No)
         }
         SettleOutcome::Changed => {
-            eprintln!("not settled: the record has changed since it was looked up");
+            console::note("not settled: the record has changed since it was looked up");
             Ok(Ended::No)
         }
     }

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// The proxy keeps the success to itself, and the driver sends again.
-async fn swallowing<T>(
+async fn swallowing<T: std::fmt::Debug>(
     proxy: &DynamoDbProxy,
     operation: &'static str,
     work: impl Future<Output = T>,
@@ -26,7 +26,10 @@ async fn swallowing<T>(
     let answer = work.await;
     assert!(proxy.is_well(), "{operation} was not swallowed");
     let sent = proxy.take_seen();
-    assert!(sent.iter().filter(|seen| seen.operation == operation).count() >= 2, "{sent:?}");
+    assert!(
+        sent.iter().filter(|seen| seen.operation == operation).count() >= 2,
+        "{answer:?}: {sent:?}"
+    );
     answer
 }
 
@@ -114,6 +117,63 @@ async fn no_refusal_is_taken_for_an_answer() {
     proxy.set(Fault::None);
     assert!(store.lookup(&newcomer.key).await.unwrap().is_none());
     assert_eq!(caller.complete(&store, "answer").await.unwrap(), FinishOutcome::Done);
+}
+
+/// The service counts what the library cannot: a table's index, say. A put and an update say so in other
+/// words.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_is_too_large_for_the_service_is_too_large() {
+    let (proxy, store) = proxied().await;
+    let caller = Caller::new(&key("k"));
+    caller.acquire(&store).await;
+    for message in [
+        "Item size has exceeded the maximum allowed size",
+        "Item size to update has exceeded the maximum allowed size",
+    ] {
+        proxy.set(Fault::RefuseSaying(400, "ValidationException", message));
+        let errors = [
+            Caller::new(&key("new")).claim(&store).await.map(drop).unwrap_err(),
+            caller.renew(&store, 1).await.map(drop).unwrap_err(),
+            caller.complete(&store, "answer").await.map(drop).unwrap_err(),
+            caller.release(&store, Release::Failed).await.map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            let found = (error.kind(), error.effect());
+            assert_eq!(found, (ErrorKind::TooLarge, Effect::None), "{message}: {error}");
+        }
+    }
+    proxy.set(Fault::None);
+    assert_eq!(caller.complete(&store, "smaller").await.unwrap(), FinishOutcome::Done);
+    assert_eq!(replayed(&store, &caller.key).await, "smaller");
+}
+
+/// Kind of fault: no item taken for no record. Emulators before 2023, and `dynalite`, do not send the item
+/// along with a refusal; then it is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_without_its_item_is_not_taken_for_an_absent_record() {
+    let (proxy, store) = proxied().await;
+    proxy.set(Fault::WithoutItem);
+    let owner = Caller { lease: lease(60_000), ..Caller::new(&key("k")) };
+    owner.acquire(&store).await;
+    owner.acquire(&store).await;
+    let other = Caller::new(&key("k"));
+    let running = other.claim(&store).await.unwrap();
+    assert!(matches!(running, ClaimOutcome::InProgress(_)), "{running:?}");
+    // a shorter lease is not decided by the condition
+    let brief = Caller { lease: lease(1_000), ..owner.clone() };
+    let held = brief.renew(&store, 1).await.unwrap();
+    assert!(matches!(held, RenewOutcome::Held { .. }), "{held:?}");
+    assert_eq!(other.renew(&store, 1).await.unwrap(), RenewOutcome::Lost);
+    assert_eq!(other.release(&store, Release::Failed).await.unwrap(), ReleaseOutcome::Lost);
+    assert_eq!(other.complete(&store, "wrong").await.unwrap(), FinishOutcome::Lost);
+    for _ in 0..2 {
+        assert_eq!(owner.complete(&store, "answer").await.unwrap(), FinishOutcome::Done);
+    }
+    assert_eq!(replayed(&store, &owner.key).await, "answer");
+    let gone = Caller::new(&key("gone"));
+    assert_eq!(gone.renew(&store, 1).await.unwrap(), RenewOutcome::Lost);
+    assert_eq!(gone.release(&store, Release::Failed).await.unwrap(), ReleaseOutcome::Released);
+    assert_eq!(gone.complete(&store, "answer").await.unwrap(), FinishOutcome::Restored);
 }
 
 /// What goes away by itself is sent again by the driver.

@@ -426,14 +426,21 @@ async fn replies_belong_to_their_key_among_errors_and_dropped_futures() {
 }
 
 /// Kind of fault: eviction of live claims (H-46). A server without room refuses, with no effect: the
-/// work does not run, and what is there stays.
+/// work does not run, and what is there stays and is answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_server_refuses_claims_and_keeps_what_it_has() {
     let server = RedisServer::options().set("maxmemory-policy", "noeviction").start().unwrap();
     let store = fresh(&server.url()).await;
     let before = Caller::new(&key("before"));
     before.acquire(&store).await;
+    let done = Caller::new(&key("done"));
+    done.acquire(&store).await;
+    assert_eq!(done.complete(&store, "answer").await.unwrap(), FinishOutcome::Done);
     server.tell(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    // a retry of what is done or under way needs no room
+    assert_eq!(replayed(&store, &done.key).await, "answer");
+    let duplicate = Caller::new(&before.key).claim(&store).await.unwrap();
+    assert!(matches!(duplicate, ClaimOutcome::InProgress(_)), "{duplicate:?}");
     for script in [false, true] {
         let caller = Caller::new(&key(format!("refused-{script}")));
         let error = if script {

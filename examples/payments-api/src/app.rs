@@ -143,9 +143,12 @@ async fn show_ledger(State(sandbox): State<Sandbox>) -> Result<Response, Unshown
 }
 
 /// What became of each event.
-async fn show_webhooks(State(sandbox): State<Sandbox>) -> Json<Value> {
-    let deliveries = sandbox.outbox.map(|outbox| outbox.deliveries()).unwrap_or_default();
-    Json(json!({ "events": deliveries }))
+async fn show_webhooks(State(sandbox): State<Sandbox>) -> Result<Json<Value>, LedgerError> {
+    let deliveries = match &sandbox.outbox {
+        Some(outbox) => outbox.deliveries().await?,
+        None => Vec::new(),
+    };
+    Ok(Json(json!({ "events": deliveries })))
 }
 
 /// Why the ledger is not shown.

@@ -45,8 +45,12 @@ pub struct Arguments {
     #[arg(long, value_name = "SECRET", env = "WEBHOOK_SECRET", hide_env_values = true)]
     pub webhook_secret: Option<Secret>,
 
+    /// How long the receiver of a webhook has for its answer
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = up_to_a_day)]
+    pub webhook_timeout: Duration,
+
     /// How long a webhook waits for its second try; each further wait is twice as long, with jitter
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = up_to_a_day)]
     pub webhook_backoff: Duration,
 
     /// How often a webhook is tried
@@ -60,6 +64,7 @@ impl Arguments {
         Some(Endpoint {
             url: self.webhook_url.clone()?,
             secret: self.webhook_secret.clone()?,
+            timeout: self.webhook_timeout,
             backoff: self.webhook_backoff,
             tries: self.webhook_tries,
         })
@@ -91,6 +96,13 @@ fn without_password(url: &str) -> String {
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write it like 30s, 5m or 24h"))
+}
+
+fn up_to_a_day(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time <= Duration::from_hours(24) => Ok(time),
+        _ => Err("it must be 24h at most".to_owned()),
+    }
 }
 
 fn lease(text: &str) -> Result<Lease, String> {

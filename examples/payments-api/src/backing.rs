@@ -6,13 +6,15 @@ use idempotency::{Connected, PostgresStore};
 use crate::{
     ledger::{Ledger, MemoryLedger, PostgresLedger},
     metrics::Metrics,
+    webhooks::{MemoryOutbox, Outbox, PostgresOutbox},
 };
 
-/// Where the keys and the ledger are: in one database where that is possible.
+/// Where the keys, the ledger and the outbox are: in one database where that is possible.
 #[derive(Debug)]
 pub(crate) struct Backing {
     pub(crate) store: Connected,
     pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) outbox: Arc<dyn Outbox>,
 }
 
 impl Backing {
@@ -29,13 +31,17 @@ impl Backing {
             return Self::in_postgres(store).await;
         }
         let store = idempotency::connect(url).await.context("--store")?;
-        Ok(Self { store, ledger: Arc::new(MemoryLedger::default()) })
+        let outbox = Arc::new(MemoryOutbox::new());
+        let ledger = MemoryLedger::new(Arc::clone(&outbox));
+        Ok(Self { store, ledger: Arc::new(ledger), outbox })
     }
 
     async fn in_postgres(store: PostgresStore) -> Result<Self> {
         let connected = store.connected();
-        let ledger = PostgresLedger::open(store).await;
+        let outbox = PostgresOutbox::open(store.clone()).await;
+        let outbox = Arc::new(outbox.context("the table of the outbox cannot be set up")?);
+        let ledger = PostgresLedger::open(store, Arc::clone(&outbox)).await;
         let ledger = ledger.context("the tables of the ledger cannot be set up")?;
-        Ok(Self { store: connected, ledger: Arc::new(ledger) })
+        Ok(Self { store: connected, ledger: Arc::new(ledger), outbox })
     }
 }

@@ -17,15 +17,15 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use http::{StatusCode, header};
-use idempotency::tower::CurrentAttempt;
+use idempotency::{Clock, SystemClock, tower::CurrentAttempt};
 
 use crate::{
     account::Account,
     charge::{Kind, Order, Receipt},
-    ledger::{Effect, Ledger},
+    ledger::{Effect, Ledger, LedgerError},
     problem,
     source::Source,
-    webhooks::Outbox,
+    webhooks::{self, Outbox},
 };
 
 /// The sandbox and its ledger.
@@ -33,7 +33,8 @@ use crate::{
 pub(crate) struct Sandbox {
     pub(crate) ledger: Arc<dyn Ledger>,
     /// None: nobody is told.
-    pub(crate) outbox: Option<Outbox>,
+    pub(crate) outbox: Option<Arc<dyn Outbox>>,
+    clock: SystemClock,
     /// Who has met a failure that passes.
     failed_once: Arc<Mutex<HashSet<String>>>,
 }
@@ -51,8 +52,8 @@ pub(crate) struct Payment {
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Sandbox {
-    pub(crate) fn new(ledger: Arc<dyn Ledger>, outbox: Option<Outbox>) -> Self {
-        Self { ledger, outbox, failed_once: Arc::default() }
+    pub(crate) fn new(ledger: Arc<dyn Ledger>, outbox: Option<Arc<dyn Outbox>>) -> Self {
+        Self { ledger, outbox, clock: SystemClock::new(), failed_once: Arc::default() }
     }
 
     pub(crate) async fn pay(&self, payment: Payment) -> Response {
@@ -88,20 +89,15 @@ impl Sandbox {
             attempt: attempt.as_ref().map(|attempt| attempt.number().get().into()),
             key_digest: attempt.as_ref().map(|attempt| attempt.key_digest().to_string()),
         };
-        let entry = match self.ledger.write(&effect).await {
+        let is_told = self.outbox.is_some();
+        let event = is_told.then(|| webhooks::Event::of(&effect, self.clock.now())).flatten();
+        let entry = match self.ledger.write(&effect, event).await {
             Ok(entry) => entry,
             Err(error) => return error.into_response(),
         };
-        let response = answer(order.source, effect.clone());
-        match entry.commit(attempt.as_ref(), response).await {
-            Ok(response) => {
-                if let Some(outbox) = &self.outbox {
-                    outbox.add(&effect);
-                }
-                response
-            }
-            Err(error) => error.into_response(),
-        }
+        let response = answer(order.source, effect);
+        let committed = entry.commit(attempt.as_ref(), response).await;
+        committed.unwrap_or_else(LedgerError::into_response)
     }
 
     /// By key, and without one by customer: the sandbox does not rely on the number of the attempt.

@@ -1,4 +1,4 @@
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -6,12 +6,8 @@ use idempotency::{Sweeper, tower::IdempotencyLayer};
 use tokio::net::TcpListener;
 
 use crate::{
-    app,
-    arguments::Arguments,
-    backing::Backing,
-    metrics::Metrics,
-    sandbox::Sandbox,
-    webhooks::{Outbox, Sender},
+    app, arguments::Arguments, backing::Backing, metrics::Metrics, sandbox::Sandbox,
+    webhooks::Sender,
 };
 
 /// The payments API on its address, before it answers.
@@ -37,14 +33,13 @@ impl Service {
     /// The store or the address cannot be had. Nothing was done.
     pub async fn bind(arguments: &Arguments) -> Result<Self> {
         let metrics = Metrics::new()?;
-        let Backing { store, ledger } = Backing::open(&arguments.store, &metrics).await?;
+        let Backing { store, ledger, outbox } = Backing::open(&arguments.store, &metrics).await?;
         let sweeper = store.sweep_every(SWEEP_PAUSE);
         let layer = app::layer(store, arguments, &metrics)?;
         let endpoint = arguments.endpoint();
-        let outbox = endpoint.is_some().then(Outbox::new);
-        let sender = endpoint.zip(outbox.clone());
-        let sender = sender.map(|(endpoint, outbox)| Sender::new(outbox, endpoint)).transpose()?;
-        let sandbox = Sandbox::new(ledger, outbox);
+        let sender = endpoint.as_ref().map(|endpoint| Sender::new(Arc::clone(&outbox), endpoint));
+        let sender = sender.transpose()?;
+        let sandbox = Sandbox::new(ledger, sender.is_some().then_some(outbox));
         let router = app::router(sandbox.clone(), &layer, arguments, &metrics)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
@@ -76,9 +71,7 @@ impl Service {
         A: Future<Output = ()> + Send + 'static,
         I: Future<Output = ()> + Send,
     {
-        if let Some(sender) = &self.sender {
-            sender.start();
-        }
+        let sending = self.sender.map(Sender::start);
         let server = axum::serve(self.listener, self.router).with_graceful_shutdown(asked);
         tokio::select! {
             ended = server => ended?,
@@ -86,11 +79,8 @@ impl Service {
         }
         // charges whose client has gone are finished and stored too
         self.layer.drain().await;
-        if let Some(sender) = &self.sender {
-            let undelivered = sender.close().await;
-            if undelivered > 0 {
-                tracing::warn!(undelivered, "webhooks are lost with the memory of this process");
-            }
+        if let Some(sending) = sending {
+            sending.close().await;
         }
         Ok(self.sandbox.ledger.effects().await?.len())
     }

@@ -30,6 +30,8 @@ pub(super) struct Findings {
     pub(super) replays: u64,
     /// Requests that were told that another attempt is running.
     pub(super) conflicts: u64,
+    /// Requests that got the answer of another payment, or were told that their key stands for one.
+    pub(super) wrong_answers: u64,
     /// Requests that the service did not take, because the store failed.
     pub(super) refused: u64,
     /// Executions that were told that an earlier attempt may have run.
@@ -54,7 +56,11 @@ impl Findings {
         for entry in entries {
             let is_later = entry.told.is_some_and(|attempt| attempt > 1);
             match entry.what {
-                What::Began => findings.take_overs += u64::from(is_later),
+                What::Began => {
+                    findings.take_overs += u64::from(is_later);
+                    let charges = charges.entry(entry.payment).or_default();
+                    charges.begun_as_first += u64::from(!is_later);
+                }
                 What::Found => findings.found_made += 1,
                 What::Charged => {
                     let charges = charges.entry(entry.payment).or_default();
@@ -63,12 +69,12 @@ impl Findings {
                 }
             }
         }
-        for (payment, Charges { all, as_first }) in &charges {
+        for (payment, Charges { all, as_first, begun_as_first }) in &charges {
             if *all > 1 {
                 findings.charged_twice += 1;
                 findings.cents_charged_twice += (all - 1) * plan.schedule.amount(*payment);
             }
-            if *as_first > 1 && world == World::WithKeys {
+            if *as_first.max(begun_as_first) > 1 && world == World::WithKeys {
                 findings.undisclosed.insert(*payment);
             }
         }
@@ -79,7 +85,7 @@ impl Findings {
                 Known::Unknown => findings.outcome_unknown += 1,
                 Known::Paid => {
                     findings.paid += 1;
-                    if !charges.contains_key(payment) {
+                    if charges.get(payment).is_none_or(|charges| charges.all == 0) {
                         findings.never_charged.insert(*payment);
                     }
                 }
@@ -95,6 +101,8 @@ struct Charges {
     all: u64,
     /// By executions that were not told of an earlier one.
     as_first: u64,
+    /// Executions that were not told of an earlier one, whether they came to charge or crashed before.
+    begun_as_first: u64,
 }
 
 #[cfg(test)]
@@ -132,6 +140,9 @@ mod tests {
             // the first was slow, and charged after the one that took over
             (vec![(1, 2, Charged), (1, 1, Charged)], 1, 0),
             (vec![(1, 1, Charged), (2, 1, Charged), (1, 1, Charged)], 1, 1),
+            // the first crashed before it charged, and the second was not told of it
+            (vec![(1, 1, Began), (1, 1, Began), (1, 1, Charged)], 0, 1),
+            (vec![(1, 1, Began), (1, 2, Began), (1, 2, Charged)], 0, 0),
         ];
         for (events, twice, undisclosed) in cases {
             let findings = judged(World::WithKeys, &events);
@@ -150,5 +161,8 @@ mod tests {
         assert_eq!((findings.paid, findings.outcome_unknown), (1, 1));
         assert_eq!((findings.tries, findings.timed_out), (4, 2));
         assert!(judged(World::WithKeys, &[(1, 1, What::Charged)]).never_charged.is_empty());
+        // to begin is not to charge
+        let begun = judged(World::WithKeys, &[(1, 1, What::Began)]);
+        assert_eq!(begun.never_charged, BTreeSet::from([1]));
     }
 }

@@ -77,7 +77,7 @@ impl Merchant {
                     return;
                 }
                 Err(NoAnswer::TimedOut) => paid.timed_out += 1,
-                Ok(Answer::InProgress | Answer::Unavailable | Answer::Broken)
+                Ok(Answer::InProgress | Answer::Wrong | Answer::Unavailable | Answer::Broken)
                 | Err(NoAnswer::ConnectionBroke) => {}
             }
         }

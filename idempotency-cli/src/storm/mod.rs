@@ -114,8 +114,8 @@ pub(crate) fn run(options: &Storm, console: &mut Console<'_>) -> anyhow::Result<
         runtime.block_on(in_real_time(&plan, options.processes.get(), url.as_str()))?
     };
     match options.format {
-        Format::Table => writeln!(console.out, "{report}")?,
-        Format::Json => writeln!(console.out, "{}", serde_json::to_string(&report)?)?,
+        Format::Table => console.say(&report)?,
+        Format::Json => console.say(serde_json::to_string(&report)?)?,
     }
     Ok(if report.is_green() { Ended::Done } else { Ended::No })
 }

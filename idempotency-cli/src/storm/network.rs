@@ -64,6 +64,7 @@ impl Service {
 pub(super) struct Answers {
     pub(super) replayed: AtomicU64,
     pub(super) in_progress: AtomicU64,
+    pub(super) wrong: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) crashed: AtomicU64,
     refused_in_a_row: AtomicU64,
@@ -89,6 +90,7 @@ impl Answers {
             Ok(Answer::Charged) => None,
             Ok(Answer::Replayed) => Some(&self.replayed),
             Ok(Answer::InProgress) => Some(&self.in_progress),
+            Ok(Answer::Wrong) => Some(&self.wrong),
             Err(Gone) => {
                 self.crashed.fetch_add(1, Ordering::Relaxed);
                 return;

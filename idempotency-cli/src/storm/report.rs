@@ -29,6 +29,7 @@ impl Report {
     ) -> Self {
         let is_green = with_keys.undisclosed.is_empty()
             && with_keys.never_charged.is_empty()
+            && with_keys.wrong_answers == 0
             // a storm in which nobody could pay proves nothing
             && with_keys.paid > 0;
         Self {
@@ -43,7 +44,8 @@ impl Report {
         }
     }
 
-    /// Whether no payment ran twice without being told, none was lost, and some were made.
+    /// Whether no payment ran twice without being told, none was lost or got another's answer, and some
+    /// were made.
     pub(super) const fn is_green(&self) -> bool {
         self.is_green
     }
@@ -73,6 +75,9 @@ impl Report {
             ours("taken over, and told so", |f| f.take_overs),
             ours("  and found the charge made", |f| f.found_made),
         ];
+        if with.wrong_answers > 0 {
+            rows.push(ours("answered with another payment", |f| f.wrong_answers));
+        }
         if with.refused > 0 {
             rows.push(ours("refused, the store failed", |f| f.refused));
         }
@@ -83,7 +88,7 @@ impl Report {
     }
 
     fn verdict(&self) -> String {
-        let Findings { undisclosed, never_charged, paid, .. } = &self.with_keys;
+        let Findings { undisclosed, never_charged, wrong_answers, paid, .. } = &self.with_keys;
         let first = |payments: &std::collections::BTreeSet<u64>| {
             let first = payments.iter().take(5).map(ToString::to_string);
             first.collect::<Vec<_>>().join(", ")
@@ -101,6 +106,9 @@ impl Report {
                 never_charged.len(),
                 first(never_charged)
             );
+        }
+        if *wrong_answers > 0 {
+            return format!("FAILED: {wrong_answers} requests got the answer of another payment");
         }
         if *paid == 0 {
             return "FAILED: no payment was made, which proves nothing".to_owned();

@@ -38,6 +38,8 @@ pub(super) enum Answer {
     Replayed,
     /// Another attempt is running: 409.
     InProgress,
+    /// The answer of another payment, or this key was said to stand for one.
+    Wrong,
     /// Not now: 503.
     Unavailable,
     /// The service is at fault: 500.
@@ -122,6 +124,7 @@ impl Shop {
             Ok(Outcome::Replayed(Ok(receipt))) if receipt.payment == order.payment => {
                 Answer::Replayed
             }
+            Ok(Outcome::Replayed(Ok(_)) | Outcome::Mismatch(_)) => Answer::Wrong,
             Ok(Outcome::InProgress(_)) => Answer::InProgress,
             Ok(Outcome::Executed(Err(ChargeError::KeyLost))) | Err(_) => Answer::Unavailable,
             Ok(_) => Answer::Broken,

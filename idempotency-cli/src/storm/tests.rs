@@ -1,6 +1,6 @@
 //! The storm in simulated time: on the memory store, and on stores that are broken on purpose.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use idempotency::{
@@ -68,6 +68,8 @@ enum Flaw {
     GivesLiveKeysAway,
     /// It hands the key of a crashed owner over as if it had never been used.
     HidesTakeOvers,
+    /// It replays the first answer that it was given, whoever asks.
+    MixesAnswersUp,
 }
 
 /// The memory store with a flaw.
@@ -77,11 +79,12 @@ struct Broken {
     flaw: Flaw,
     /// The claims that it has forgotten, by what they still claim with.
     forgotten: Arc<Mutex<Vec<IdempotencyKey>>>,
+    first_answer: Arc<OnceLock<StoredResponse>>,
 }
 
 impl Broken {
     fn new(flaw: Flaw) -> Self {
-        Self { store: MemoryStore::builder().build(), flaw, forgotten: Arc::default() }
+        Self { store: MemoryStore::builder().build(), flaw, forgotten: Arc::default(), first_answer: Arc::default() }
     }
 }
 
@@ -105,11 +108,16 @@ impl IdempotencyStore for Broken {
                 let hidden = as_first(acquired.checkpoint, acquired.first_attempt_ago);
                 ClaimOutcome::Acquired(hidden)
             }
+            (Flaw::MixesAnswersUp, ClaimOutcome::Replay(mut replay)) => {
+                replay.response = self.first_answer.get().unwrap().clone();
+                ClaimOutcome::Replay(replay)
+            }
             (_, answer) => answer,
         })
     }
 
     async fn complete(&self, request: CompleteRequest<'_>) -> Result<FinishOutcome, StoreError> {
+        self.first_answer.get_or_init(|| request.response.clone());
         if self.flaw != Flaw::ForgetsAnswers {
             return self.store.complete(request).await;
         }
@@ -150,4 +158,29 @@ fn a_broken_store_is_found_out() {
         assert!(!report.with_keys.undisclosed.is_empty(), "{flaw:?}: {report}");
         assert!(report.to_string().contains("FAILED: "), "{report}");
     }
+}
+
+/// Each payment is charged once, and its retries are told of another one: that is no store that failed.
+#[test]
+fn a_store_that_mixes_answers_up_is_found_out() {
+    let broken = async || Ok(Connected::from(Broken::new(Flaw::MixesAnswersUp)));
+    let report = simulate(&plan(1, 1_000, 0.1), broken).unwrap();
+    assert!(!report.is_green() && report.with_keys.wrong_answers > 0, "{report}");
+    assert_eq!(report.with_keys.refused, 0, "{report}");
+    assert!(report.to_string().contains("FAILED: "), "{report}");
+}
+
+/// Only owners that crash before they charge: nothing is charged twice, and the next owner is not told.
+#[test]
+fn a_take_over_that_is_hidden_counts_before_anything_was_charged_too() {
+    let broken = async || Ok(Connected::from(Broken::new(Flaw::HidesTakeOvers)));
+    let report = simulate(&plan(1, 1_000, 0.1), broken).unwrap();
+    let findings = &report.with_keys;
+    assert!(findings.undisclosed.len() as u64 > findings.charged_twice, "{report}");
+}
+
+#[test]
+fn merchants_without_a_payment_cost_nothing() {
+    let plan = Plan { merchants: usize::MAX, ..plan(1, 5, 0.0) };
+    assert_eq!(on_memory(&plan).with_keys.paid, 5);
 }

@@ -69,8 +69,9 @@ pub(super) async fn run(
     ended.context("requests are still under way two minutes after the last payment")?;
     let entries = network.service.ledger().entries().context("reading the ledger")?;
     let mut findings = Findings::new(plan, world, &paid, &entries);
-    let Answers { replayed, in_progress, refused, crashed, .. } = &*network.answers;
+    let Answers { replayed, in_progress, wrong, refused, crashed, .. } = &*network.answers;
     findings.replays = replayed.load(Ordering::Relaxed);
+    findings.wrong_answers = wrong.load(Ordering::Relaxed);
     findings.refused = refused.load(Ordering::Relaxed);
     findings.conflicts = in_progress.load(Ordering::Relaxed);
     findings.crashes = crashed.load(Ordering::Relaxed);
@@ -87,7 +88,9 @@ async fn pay_all(
     progress: &ProgressBar,
 ) -> anyhow::Result<Vec<Paid>> {
     let mut merchants = JoinSet::new();
-    for number in 0..plan.merchants {
+    // a merchant without a payment has nothing to do
+    let merchants_that_pay = usize::try_from(plan.payments).unwrap_or(usize::MAX);
+    for number in 0..plan.merchants.min(merchants_that_pay) {
         let merchant = Merchant { plan: plan.clone(), world, number, network: network.clone() };
         let progress = progress.clone();
         merchants.spawn(async move {

@@ -1,6 +1,10 @@
 //! Wrong calls, wrong URLs, stores that cannot be reached or cannot do it.
 
-use crate::support::{idempotency, program, ran};
+use crate::{
+    backend::redis,
+    records::fill,
+    support::{idempotency, program, ran},
+};
 
 /// The store in the memory of the process that ends with the call: empty, and the same words.
 #[test]
@@ -108,4 +112,41 @@ fn a_reader_that_goes_away_is_no_failure() {
     drop(child.stdout.take());
     let ran = ran(&child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+}
+
+/// With nobody who reads either output, from the beginning.
+fn unheard(arguments: &[&str]) -> Option<i32> {
+    let [out, err] = [(); 2].map(|()| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    });
+    program().args(arguments).stdout(out).stderr(err).status().unwrap().code()
+}
+
+/// Kind of fault: an exit code that says "done" because nobody read the output. What was asked for is
+/// done, and a no stays a no.
+#[test]
+fn a_reader_that_goes_away_changes_neither_the_work_nor_its_end() {
+    let backend = redis();
+    fill(&backend);
+    let url = &backend.url;
+    let there = |key| idempotency(&["lookup", url, key, "--scope", "shop"]);
+    for (arguments, code) in [
+        (&["remove", url, "paid", "--scope", "shop"][..], 5),
+        (&["remove", url, "paid", "--scope", "shop", "--yes"], 0),
+        (&["remove", url, "paid", "--scope", "shop", "--yes"], 1),
+        (&["settle", url, "lost", "--scope", "shop", "--failed", "--yes"], 0),
+        (&["settle", url, "lost", "--scope", "shop", "--failed", "--yes"], 1),
+        // no replicas, no persistence: hazards
+        (&["doctor", url], 1),
+        (&["conformance", "memory:", "--filter", "C07"], 0),
+        (&["conformance", "redis://127.0.0.1:1/"], 3),
+        (&["list", "redis://127.0.0.1:1/"], 3),
+        (&["list", "--nonsense"], 2),
+    ] {
+        assert_eq!(unheard(arguments), Some(code), "{arguments:?}");
+    }
+    assert_eq!(there("paid").code, Some(1));
+    assert!(there("lost").out.contains("failed"), "{:?}", there("lost"));
 }

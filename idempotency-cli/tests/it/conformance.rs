@@ -27,6 +27,24 @@ fn memory_keeps_the_whole_contract() {
     }
 }
 
+/// The whole suite through the program, on a table that it creates in the emulator.
+#[test]
+fn dynamodb_keeps_the_whole_contract() {
+    let backend = crate::backend::dynamodb();
+    // one machine has one clock, and many cases wait for the bound
+    let url = format!("{}&skew_bound_ms=200", backend.url);
+    let output = idempotency(&["conformance", &url, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report["failed"], &report["store"]),
+        (&0.into(), &"dynamodb".into()),
+        "{report:#}"
+    );
+    assert!(output.status.success());
+    let passed = report["passed"].as_u64().unwrap();
+    assert!(passed > 100, "{passed}");
+}
+
 #[test]
 fn a_filtered_run_prints_a_table_and_its_seed() {
     let output = idempotency(&["conformance", "memory:", "--filter", "C22", "--seed", "5"]);

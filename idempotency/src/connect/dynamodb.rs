@@ -42,7 +42,9 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
     if let Some(region) = url.take("region") {
         store = store.region(region);
     }
-    if let Some(endpoint) = url.take("endpoint") {
+    let endpoint = url.take("endpoint");
+    let is_plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if let Some(endpoint) = endpoint {
         let is_url = ["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme));
         if !is_url || url::Url::parse(&endpoint).is_err() {
             return Err(refused(parameter("endpoint"), "its value is not one", ENDPOINT));
@@ -69,6 +71,12 @@ pub(super) async fn connect(mut url: StoreUrl, set_up: SetUp) -> Result<Connecte
         }
     };
     url.nothing_left(PARAMETERS)?;
+    if !is_plain && !cfg!(feature = "aws-config") {
+        return Err(ConnectError::MissingFeature {
+            scheme: "dynamodb (without an endpoint by http)",
+            feature: "aws-config",
+        });
+    }
     if set_up == SetUp::Unchecked && !create {
         return Ok(store.connect_unchecked().await?.connected());
     }

@@ -25,7 +25,7 @@ pub enum ConnectError {
     },
     /// The store is known, but was not built in.
     #[error(
-        "a `{scheme}:` store needs the feature `{feature}` of the crate `idempotency`, which is off"
+        "a `{scheme}` store needs the feature `{feature}` of the crate `idempotency`, which is off"
     )]
     MissingFeature {
         /// The scheme.

@@ -1,6 +1,7 @@
 //! What is not built in says so, and by which feature it would be. CI builds this without any feature too.
 
 #[cfg(not(all(
+    feature = "dynamodb",
     feature = "memory",
     feature = "postgres",
     feature = "redis",
@@ -13,6 +14,12 @@ mod off {
         let shown = format!("{error} {error:?}");
         assert!(shown.contains(&format!("`{feature}`")), "{url}: {shown}");
         assert!(!shown.contains("hunter2"), "{url}: {shown}");
+    }
+
+    #[cfg(not(feature = "dynamodb"))]
+    #[tokio::test]
+    async fn dynamodb() {
+        names_the_feature("dynamodb://table?endpoint=http://127.0.0.1:8000", "dynamodb").await;
     }
 
     #[cfg(not(feature = "memory"))]

@@ -22,8 +22,16 @@ impl DynamoDbEmulator {
     /// # Errors
     /// The machine refuses a port or a thread, or the emulator does not start.
     pub fn start() -> Result<Self, ServerError> {
+        Self::start_on(0)
+    }
+
+    /// Starts one on this port of loopback; 0 takes a free one.
+    ///
+    /// # Errors
+    /// The port is taken, the machine refuses a thread, or the emulator does not start.
+    pub fn start_on(port: u16) -> Result<Self, ServerError> {
         let io = ServerError::io;
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let listener = listener.map_err(io("a port for the DynamoDB emulator"))?;
         listener.set_nonblocking(true).map_err(io("a port for the DynamoDB emulator"))?;
         let address = listener.local_addr().map_err(io("the emulator's port"))?;

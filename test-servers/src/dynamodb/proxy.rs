@@ -18,7 +18,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use idempotency_core::{Clock, SystemClock};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// An HTTP proxy on loopback before a `DynamoDB` endpoint. It counts requests, asks for what they
@@ -41,12 +41,17 @@ pub enum Fault {
     Swallow(&'static str),
     /// It answers itself, as the service does when it refuses: a status and a code.
     Refuse(u16, &'static str),
+    /// The same with a message: the service tells some refusals apart by nothing else.
+    RefuseSaying(u16, &'static str, &'static str),
     /// It passes everything on, but answers the next so many requests itself with this.
     RefuseNext(u32, u16, &'static str),
     /// It takes requests and never answers.
     Hang,
     /// It passes everything on and says another time: so many seconds later, or earlier.
     Date(i64),
+    /// It passes everything on, but leaves the item out of the replies to conditions that do not hold, as
+    /// services do that do not know it.
+    WithoutItem,
 }
 
 /// A request that came by.
@@ -127,12 +132,13 @@ impl Shared {
     }
 
     /// What to answer instead of the service, if anything.
-    fn refusal(&self) -> Option<(u16, &'static str)> {
+    fn refusal(&self) -> Option<(u16, &'static str, &'static str)> {
         let mut fault = self.fault();
         match &mut *fault {
-            Fault::Refuse(status, code) => Some((*status, code)),
+            Fault::Refuse(status, code) => Some((*status, code, "")),
+            Fault::RefuseSaying(status, code, message) => Some((*status, code, message)),
             Fault::RefuseNext(left, status, code) => {
-                let refusal = (*status, *code);
+                let refusal = (*status, *code, "");
                 *left -= 1;
                 if *left == 0 {
                     *fault = Fault::None;
@@ -150,12 +156,12 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
         shared.seen().push(Seen { operation, units: None });
         return std::future::pending().await;
     }
-    if let Some((status, code)) = shared.refusal() {
+    if let Some((status, code, message)) = shared.refusal() {
         shared.seen().push(Seen { operation, units: None });
-        return refuse(status, code);
+        return refuse(status, code, message);
     }
     let Some((mut reply, units)) = forward(&shared, request, &operation).await else {
-        return refuse(502, "BadGateway");
+        return refuse(502, "BadGateway", "");
     };
     shared.seen().push(Seen { operation: operation.clone(), units });
     let fault = shared.fault().clone();
@@ -188,8 +194,12 @@ fn operation(request: &Request) -> String {
     target.and_then(|target| target.rsplit('.').next()).unwrap_or_default().to_owned()
 }
 
-fn refuse(status: u16, code: &str) -> Response<Body> {
-    let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":""}}"#);
+fn refuse(status: u16, code: &str, message: &str) -> Response<Body> {
+    let body = json!({
+        "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"),
+        "message": message,
+    });
+    let body = body.to_string();
     let mut reply = Response::new(Body::from(body));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     reply
@@ -214,9 +224,19 @@ async fn forward(
     head.headers.remove(CONTENT_LENGTH);
     head.headers.remove(HOST);
     let reply = shared.client.request(Request::from_parts(head, body)).await.ok()?;
-    let (head, body) = reply.into_parts();
-    let body = axum::body::to_bytes(Body::new(body), 16 << 20).await.ok()?;
-    let units = serde_json::from_slice::<Value>(&body).ok().and_then(|reply| units(&reply));
+    let (mut head, body) = reply.into_parts();
+    let mut body = axum::body::to_bytes(Body::new(body), 16 << 20).await.ok()?;
+    let mut reply = serde_json::from_slice::<Value>(&body).ok();
+    let units = reply.as_ref().and_then(units);
+    if let (StatusCode::BAD_REQUEST, Some(Value::Object(members))) = (head.status, &mut reply)
+        && *shared.fault() == Fault::WithoutItem
+        && members.remove("Item").is_some()
+    {
+        body = serde_json::to_vec(members).ok()?.into();
+        // both were those of the whole reply
+        head.headers.remove(CONTENT_LENGTH);
+        head.headers.remove("x-amz-crc32");
+    }
     Some((Response::from_parts(head, Body::from(body)), units))
 }
 

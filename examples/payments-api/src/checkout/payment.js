@@ -8,6 +8,8 @@ const PATIENCE_MS = 15_000;
 export async function pay({ key, body, lose }, told) {
   for (let number = 1; number <= MAX_TRIES; number += 1) {
     let wait = backoff(number);
+    const isLast = number === MAX_TRIES;
+    const next = () => (isLast ? "that was the last try" : `again in ${seconds(wait)}`);
     try {
       const answer = await send(key, body);
       if (lose && number === 1) throw new TypeError("the answer got lost");
@@ -16,11 +18,11 @@ export async function pay({ key, body, lose }, told) {
         return answer;
       }
       wait = Math.max(wait, answer.retryAfterMs);
-      told(`Try ${number}: ${answer.status}, again in ${seconds(wait)}`);
+      told(`Try ${number}: ${answer.status}, ${next()}`);
     } catch (error) {
-      told(`Try ${number}: no answer, again in ${seconds(wait)}`);
+      told(`Try ${number}: no answer, ${next()}`);
     }
-    await sleep(wait);
+    if (!isLast) await sleep(wait);
   }
   return null;
 }

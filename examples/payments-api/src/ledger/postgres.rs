@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use axum::response::{IntoResponse, Response};
 use idempotency::{
@@ -7,13 +9,17 @@ use idempotency::{
 };
 
 use super::{Effect, Entry, Ledger, LedgerError};
-use crate::charge::Kind;
+use crate::{
+    charge::Kind,
+    webhooks::{Event, PostgresOutbox},
+};
 
-/// Charges and ledger as tables of the database that keeps the idempotency keys: rows and answer are
+/// Charges, ledger and outbox as tables of the database that keeps the idempotency keys: rows and answer are
 /// committed together or not at all.
 #[derive(Debug)]
 pub(crate) struct PostgresLedger {
     store: PostgresStore,
+    outbox: Arc<PostgresOutbox>,
 }
 
 /// One simple query is one transaction, so of several services one creates the tables.
@@ -43,15 +49,22 @@ const EFFECTS: &str = "SELECT id, kind, account, customer, amount, currency, att
 
 impl PostgresLedger {
     /// Sets its tables up where they are missing.
-    pub(crate) async fn open(store: PostgresStore) -> Result<Self, sqlx::Error> {
+    pub(crate) async fn open(
+        store: PostgresStore,
+        outbox: Arc<PostgresOutbox>,
+    ) -> Result<Self, sqlx::Error> {
         sqlx::raw_sql(TABLES).execute(store.pool()).await?;
-        Ok(Self { store })
+        Ok(Self { store, outbox })
     }
 }
 
 #[async_trait]
 impl Ledger for PostgresLedger {
-    async fn write(&self, effect: &Effect) -> Result<Box<dyn Entry>, LedgerError> {
+    async fn write(
+        &self,
+        effect: &Effect,
+        event: Option<Event>,
+    ) -> Result<Box<dyn Entry>, LedgerError> {
         // amounts that do not fit were refused as orders
         let number = |number| i64::try_from(number).unwrap_or(i64::MAX);
         let mut transaction = self.store.begin().await?;
@@ -70,7 +83,11 @@ impl Ledger for PostgresLedger {
             .bind(&effect.key_digest)
             .execute(&mut *transaction)
             .await?;
-        Ok(Box::new(Written { store: self.store.clone(), transaction }))
+        if let Some(event) = event {
+            self.outbox.add(&mut transaction, &event).await?;
+        }
+        let (store, outbox) = (self.store.clone(), Arc::clone(&self.outbox));
+        Ok(Box::new(Written { store, outbox, transaction }))
     }
 
     async fn effects(&self) -> Result<Vec<Effect>, LedgerError> {
@@ -99,6 +116,7 @@ fn effect(row: &PgRow) -> Result<Effect, sqlx::Error> {
 /// Rows that nobody else sees yet.
 struct Written {
     store: PostgresStore,
+    outbox: Arc<PostgresOutbox>,
     transaction: PostgresTransaction,
 }
 
@@ -111,6 +129,7 @@ impl Entry for Written {
     ) -> Result<Response, LedgerError> {
         let Some(attempt) = attempt else {
             self.transaction.commit().await?;
+            self.outbox.committed();
             return Ok(response);
         };
         let (answer, response) = attempt.answer_of(response).await;
@@ -118,6 +137,7 @@ impl Entry for Written {
             FinishOutcome::Done => {
                 // what a commit that fails came to is found out by the layer
                 self.transaction.commit().await?;
+                self.outbox.committed();
                 Ok(response.into_response())
             }
             FinishOutcome::Lost | FinishOutcome::Restored => {

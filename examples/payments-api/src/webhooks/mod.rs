@@ -4,12 +4,15 @@
 //! once, in no order, and with the same `webhook-id` in each try, so that the receiver can tell a
 //! repetition.
 
+mod endpoint;
 mod event;
 mod outbox;
 mod secret;
 mod sender;
 mod signature;
 
-pub(crate) use outbox::Outbox;
+pub(crate) use endpoint::Endpoint;
+pub(crate) use event::Event;
+pub(crate) use outbox::{MemoryOutbox, Outbox, PostgresOutbox};
 pub use secret::Secret;
-pub(crate) use sender::{Endpoint, Sender};
+pub(crate) use sender::Sender;

@@ -215,6 +215,38 @@ async fn a_declined_card_is_told_and_another_card_is_another_key() {
     .await;
 }
 
+/// Kind of fault: out of tries, the page says that nothing was charged, or pays again under another key (H-43).
+#[tokio::test]
+#[ignore = "needs Chromium: ./test full"]
+async fn out_of_tries_the_page_says_that_nobody_knows_and_asks_again() {
+    with_shop(async |shop| {
+        // the page waits half a minute in all
+        let hurry = "const slow = window.setTimeout; \
+                     window.setTimeout = (then, ms) => slow(then, ms / 20)";
+        shop.browser.execute(hurry, vec![]).await.unwrap();
+        shop.cut.at_every("POST /checkout/charges");
+        shop.click("pay").await;
+        shop.eventually_says("No answer yet").await;
+        assert!(shop.text("detail").await.starts_with("Nobody knows whether you were charged"));
+        let tries = shop.tries().await;
+        assert_eq!(tries.len(), 8, "{tries:?}");
+        assert_eq!(tries[7], "Try 8: no answer, that was the last try");
+        // it was charged, and all that can be done is to ask again
+        let key = shop.text("key").await;
+        shop.is_charged_once().await;
+        assert_eq!(shop.text("pay").await, "Ask again");
+        assert!(!shop.find("source").await.is_enabled().await.unwrap());
+        assert!(!shop.is_shown("again").await);
+        shop.cut.mend();
+        shop.click("pay").await;
+        shop.eventually_says("Paid, thank you").await;
+        assert!(shop.is_shown("replayed").await, "{:?}", shop.tries().await);
+        assert_eq!(shop.text("key").await, key);
+        shop.is_charged_once().await;
+    })
+    .await;
+}
+
 /// At the width of a phone nothing sticks out, and all that is loaded comes from the service.
 #[tokio::test]
 #[ignore = "needs Chromium: ./test full"]

@@ -13,8 +13,15 @@ use tokio::{
 /// The way.
 pub(crate) struct Cut {
     pub(crate) address: SocketAddr,
-    /// What the request that is cut contains; none: nothing is to be cut, or it was.
-    at: Arc<Mutex<Option<String>>>,
+    /// Nothing is to be cut, or it was: none.
+    at: Arc<Mutex<Option<At>>>,
+}
+
+#[derive(Clone)]
+struct At {
+    /// What the request contains.
+    text: String,
+    again: bool,
 }
 
 impl Cut {
@@ -33,7 +40,16 @@ impl Cut {
 
     /// The connection is cut once, when the service has answered a request that contains `text`.
     pub(crate) fn at_the_next(&self, text: &str) {
-        *self.at.lock().unwrap() = Some(text.to_owned());
+        *self.at.lock().unwrap() = Some(At { text: text.to_owned(), again: false });
+    }
+
+    /// The same at each of them, until [`mend`](Self::mend).
+    pub(crate) fn at_every(&self, text: &str) {
+        *self.at.lock().unwrap() = Some(At { text: text.to_owned(), again: true });
+    }
+
+    pub(crate) fn mend(&self) {
+        *self.at.lock().unwrap() = None;
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -41,10 +57,18 @@ impl Cut {
     }
 }
 
+/// Whether the request with this text is to be cut.
+fn is_met(at: &Mutex<Option<At>>, text: &str) -> bool {
+    let mut at = at.lock().unwrap();
+    let is_met = at.as_ref().is_some_and(|at| text.contains(&at.text));
+    at.take_if(|at| is_met && !at.again);
+    is_met
+}
+
 async fn carry(
     mut from: TcpStream,
     mut to: TcpStream,
-    at: Arc<Mutex<Option<String>>>,
+    at: Arc<Mutex<Option<At>>>,
 ) -> std::io::Result<()> {
     let (mut request, mut answer) = ([0; 8192], [0; 8192]);
     let mut is_cut = false;
@@ -56,7 +80,7 @@ async fn carry(
                     return Ok(());
                 }
                 let text = String::from_utf8_lossy(part);
-                is_cut |= at.lock().unwrap().take_if(|at| text.contains(at.as_str())).is_some();
+                is_cut |= is_met(&at, &text);
                 to.write_all(part).await?;
             }
             read = to.read(&mut answer) => {

@@ -9,7 +9,7 @@ use test_servers::postgres::{CommitProxy, Cut, PostgresServer};
 use crate::service::{Call, Reply, Service, charge, eventually};
 
 /// The server of these tests; each has customers of its own.
-fn server() -> &'static PostgresServer {
+pub(crate) fn server() -> &'static PostgresServer {
     static SERVER: OnceLock<PostgresServer> = OnceLock::new();
     SERVER.get_or_init(|| PostgresServer::start().unwrap())
 }
@@ -20,7 +20,7 @@ async fn start(url: &str) -> Service {
     Service::start(&options).await
 }
 
-fn call(source: &str, customer: &str) -> Call {
+pub(crate) fn call(source: &str, customer: &str) -> Call {
     charge(source).key(customer).customer(customer)
 }
 
@@ -31,7 +31,7 @@ async fn effects_of(service: &Service, customer: &str) -> Vec<Value> {
 }
 
 /// Repeats a request until it is answered with a success.
-async fn insist(service: &Service, call: &Call) -> Reply {
+pub(crate) async fn insist(service: &Service, call: &Call) -> Reply {
     let mut answer = None;
     eventually("a success", async || {
         let reply = service.send(call.clone()).await;
@@ -42,7 +42,7 @@ async fn insist(service: &Service, call: &Call) -> Reply {
     answer.unwrap()
 }
 
-fn count(usual: u32, full: u32) -> u32 {
+pub(crate) fn count(usual: u32, full: u32) -> u32 {
     if std::env::var("IDEMPOTENCY_TEST").is_ok_and(|value| value == "full") { full } else { usual }
 }
 

@@ -9,12 +9,15 @@
 mod browser;
 mod checkout;
 mod cut;
+mod dynamodb;
 mod exactly_once;
 mod metrics;
 mod ops;
+mod outbox;
 mod payments;
 mod queries;
 mod rate_limit;
+mod receiver;
 mod scrape;
 mod service;
 mod webhooks;

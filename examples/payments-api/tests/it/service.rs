@@ -73,6 +73,14 @@ impl Service {
         ledger["effects"].as_array().unwrap().clone()
     }
 
+    /// The ids in the ledger, in order.
+    pub(crate) async fn charges(&self) -> Vec<String> {
+        let effects = self.effects().await.into_iter();
+        let mut ids: Vec<_> = effects.map(|e| e["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    }
+
     pub(crate) fn terminate(&self) {
         let pid = self.child.id().unwrap().to_string();
         let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();

@@ -1,68 +1,15 @@
 //! What the API tells others of its charges, and how often.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
-
-use axum::{Router, extract::State, routing::post};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::service::{Service, charge, eventually};
-
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-/// An endpoint that answers as it is told, with 204 in the end, and keeps what it got.
-#[derive(Clone)]
-struct Receiver {
-    addr: SocketAddr,
-    got: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
-}
-
-type Script = Arc<Mutex<Vec<StatusCode>>>;
-
-impl Receiver {
-    async fn answering(statuses: impl IntoIterator<Item = u16>) -> Self {
-        let mut script: Vec<_> =
-            statuses.into_iter().map(|status| StatusCode::from_u16(status).unwrap()).collect();
-        script.reverse();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let receiver = Self { addr: listener.local_addr().unwrap(), got: Arc::default() };
-        let state = (receiver.clone(), Arc::new(Mutex::new(script)));
-        let app = Router::new().route("/hooks", post(Self::take)).with_state(state);
-        tokio::spawn(async move { axum::serve(listener, app).await });
-        receiver
-    }
-
-    #[expect(clippy::unused_async, reason = "axum's handlers are")]
-    async fn take(
-        State((receiver, script)): State<(Self, Script)>,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> StatusCode {
-        receiver.got.lock().unwrap().push((headers, body));
-        script.lock().unwrap().pop().unwrap_or(StatusCode::NO_CONTENT)
-    }
-
-    fn got(&self) -> Vec<(HeaderMap, Bytes)> {
-        self.got.lock().unwrap().clone()
-    }
-
-    fn ids(&self) -> Vec<String> {
-        self.got().iter().map(|(head, _)| head["webhook-id"].to_str().unwrap().to_owned()).collect()
-    }
-
-    async fn service(&self, options: &[&str]) -> Service {
-        let url = format!("http://{}/hooks", self.addr);
-        let ours = ["--webhook-url", &url, "--webhook-secret", SECRET, "--webhook-backoff", "20ms"];
-        Service::start(&[&ours, options].concat()).await
-    }
-}
+use crate::{
+    receiver::{Receiver, SECRET, states},
+    service::{Service, charge, eventually},
+};
 
 fn is_signed(headers: &HeaderMap, body: &[u8]) -> bool {
     let line = |name: &str| headers[name].to_str().unwrap();
@@ -72,11 +19,6 @@ fn is_signed(headers: &HeaderMap, body: &[u8]) -> bool {
     let signature = line("webhook-signature").strip_prefix("v1,").unwrap();
     let signature = BASE64_STANDARD.decode(signature).unwrap();
     mac.chain_update(body).verify_slice(&signature).is_ok()
-}
-
-async fn states(service: &Service) -> Vec<Value> {
-    let page = service.send(charge("").get("/webhooks")).await.json();
-    page["events"].as_array().unwrap().clone()
 }
 
 /// Kind of fault: a retry of the sender looks like another event, and a replay sends one more (H-64).
@@ -92,14 +34,14 @@ async fn a_charge_is_told_once_with_one_id_over_all_tries() {
     assert!(service.send(call).await.is_replay());
     let got = receiver.got();
     assert_eq!(got.len(), 4, "three that failed, and one");
-    for (head, body) in &got {
-        assert_eq!((&head["webhook-id"], body), (&got[0].0["webhook-id"], &got[0].1));
-        assert!(is_signed(head, body), "{head:?}");
-        assert_eq!(head["content-type"], "application/json");
+    for webhook in &got {
+        assert_eq!((webhook.id(), &webhook.body), (got[0].id(), &got[0].body));
+        assert!(is_signed(&webhook.headers, &webhook.body), "{webhook:?}");
+        assert_eq!(webhook.headers["content-type"], "application/json");
     }
-    let event: Value = serde_json::from_slice(&got[0].1).unwrap();
+    let event = got[0].json();
     assert_eq!((&event["type"], &event["data"]), (&"charge.succeeded".into(), &first.json()));
-    assert_eq!(event["id"], got[0].0["webhook-id"].to_str().unwrap());
+    assert_eq!(event["id"], got[0].id());
     let states = states(&service).await;
     assert_eq!((states.len(), &states[0]["tries"]), (1, &Value::from(4)));
     // neither declines nor refunds are charges that succeeded; another charge is another event
@@ -122,6 +64,18 @@ async fn an_endpoint_that_never_accepts_is_given_up() {
         assert_eq!(states(&service).await[0]["tries"], tries);
         assert_eq!(receiver.got().len(), tries);
     }
+}
+
+/// Kind of fault: a panic between an effect and its event (H-10). Each of the two effects is told.
+#[tokio::test]
+async fn a_panic_after_the_effect_does_not_lose_its_event() {
+    let receiver = Receiver::answering([]).await;
+    let service = receiver.service(&[]).await;
+    for _ in 0..2 {
+        assert_eq!(service.send(charge("tok_panic").key("order-1")).await.status, 500);
+    }
+    eventually("both are told", async || receiver.got().len() == 2).await;
+    assert_eq!(receiver.charges(), service.charges().await);
 }
 
 /// Kind of fault: a deploy loses the events of the charges it still finishes.

@@ -1,0 +1,235 @@
+//! Closed loops of so many clients.
+
+use std::{future::Future, sync::Arc};
+
+use idempotency::{
+    ClaimOutcome, ClaimRequest, ClaimToken, DynamoDbStore, IdempotencyStore, Lease, Namespace,
+    Retention, Takeover,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    Target,
+    raw::{self, Raw},
+};
+use crate::{
+    cli::Args,
+    driver::{Taken, timed},
+    load::{Intent, claim, claim_and_complete, fingerprint, intent, intents, response},
+    report::{Bar, Figure, Report, Row},
+};
+
+/// The emulator does a thousand writes a second: so many keys a run are enough.
+const MOST_KEYS: u32 = 2_000;
+
+struct Bench {
+    runtime: Runtime,
+    store: Arc<DynamoDbStore>,
+    raw: Raw,
+    /// No two runs use the same keys.
+    series: u32,
+}
+
+pub(super) fn run(args: &Args, target: &Target, report: &mut Report) -> anyhow::Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let series = std::process::id().wrapping_shl(12);
+    let (store, raw) = runtime.block_on(async {
+        let store = target.connect(target.address).await?;
+        let sample = intent(series, 0)?;
+        claim(&store, &sample, fingerprint()).await?;
+        let place = Namespace::default().storage_key(&sample.key);
+        let record = raw::item(store.client(), &target.table, place.as_str()).await?;
+        let raw = Raw::like(store.client().clone(), &target.table, &record);
+        anyhow::Ok((Arc::new(store), raw))
+    })?;
+    let mut bench = Bench { runtime, store, raw, series };
+    for clients in [1, 16] {
+        bench.claims(args, report, clients)?;
+        bench.replays(args, report, clients)?;
+        bench.fresh(args, report, clients)?;
+    }
+    Ok(())
+}
+
+impl Bench {
+    fn claims(&mut self, args: &Args, report: &mut Report, clients: usize) -> anyhow::Result<()> {
+        let what = format!("claim, {clients} in flight : conditional PutItem");
+        if !args.wants(&what) {
+            return Ok(());
+        }
+        let pairs = (0..args.runs).map(|run| {
+            self.pair(
+                args,
+                run,
+                |bench, intents| {
+                    let store = Arc::clone(&bench.store);
+                    bench.all(intents, clients, move |intent| {
+                        let store = Arc::clone(&store);
+                        async move { claim(&*store, &intent, fingerprint()).await }
+                    })
+                },
+                |bench, intents| {
+                    let raw = bench.raw.clone();
+                    bench.all(intents, clients, move |intent| {
+                        let raw = raw.clone();
+                        async move { raw.claim(&intent).await }
+                    })
+                },
+            )
+        });
+        let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
+        add(report, what, &pairs, Some(Bar::AtLeast(0.9)));
+        Ok(())
+    }
+
+    fn replays(&mut self, args: &Args, report: &mut Report, clients: usize) -> anyhow::Result<()> {
+        let what = format!("replay, {clients} in flight : consistent GetItem");
+        if !args.wants(&what) {
+            return Ok(());
+        }
+        let pairs = (0..args.runs).map(|run| {
+            self.pair(
+                args,
+                run,
+                |bench, intents| {
+                    let store = Arc::clone(&bench.store);
+                    bench.complete_ours(intents, clients)?;
+                    bench.all(intents, clients, move |intent| {
+                        let store = Arc::clone(&store);
+                        async move { replay(&*store, &intent).await }
+                    })
+                },
+                |bench, intents| {
+                    let raw = bench.raw.clone();
+                    bench.complete_raw(intents, clients)?;
+                    bench.all(intents, clients, move |intent| {
+                        let raw = raw.clone();
+                        async move { raw.get(&intent).await }
+                    })
+                },
+            )
+        });
+        let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
+        add(report, what, &pairs, None);
+        Ok(())
+    }
+
+    fn fresh(&mut self, args: &Args, report: &mut Report, clients: usize) -> anyhow::Result<()> {
+        let what = format!("claim + complete, {clients} in flight : PutItem + UpdateItem");
+        if !args.wants(&what) {
+            return Ok(());
+        }
+        let pairs = (0..args.runs).map(|run| {
+            self.pair(
+                args,
+                run,
+                |bench, intents| bench.complete_ours(intents, clients),
+                |bench, intents| bench.complete_raw(intents, clients),
+            )
+        });
+        let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
+        add(report, what, &pairs, None);
+        Ok(())
+    }
+
+    /// Ours and the raw one on the same new intents; who goes first takes turns.
+    fn pair(
+        &mut self,
+        args: &Args,
+        run: usize,
+        ours: impl Fn(&Self, &Arc<Vec<Intent>>) -> anyhow::Result<Taken>,
+        raw: impl Fn(&Self, &Arc<Vec<Intent>>) -> anyhow::Result<Taken>,
+    ) -> anyhow::Result<(Taken, Taken)> {
+        self.series = self.series.wrapping_add(1);
+        let intents = Arc::new(intents(self.series, args.keys.min(MOST_KEYS))?);
+        if run % 2 == 0 {
+            let ours = ours(self, &intents)?;
+            Ok((ours, raw(self, &intents)?))
+        } else {
+            let raw = raw(self, &intents)?;
+            Ok((ours(self, &intents)?, raw))
+        }
+    }
+
+    fn complete_ours(&self, intents: &Arc<Vec<Intent>>, clients: usize) -> anyhow::Result<Taken> {
+        let store = Arc::clone(&self.store);
+        self.all(intents, clients, move |intent| {
+            let store = Arc::clone(&store);
+            async move { claim_and_complete(&*store, &intent, fingerprint(), &response()).await }
+        })
+    }
+
+    fn complete_raw(&self, intents: &Arc<Vec<Intent>>, clients: usize) -> anyhow::Result<Taken> {
+        let raw = self.raw.clone();
+        self.all(intents, clients, move |intent| {
+            let raw = raw.clone();
+            async move {
+                raw.claim(&intent).await?;
+                raw.complete(&intent).await
+            }
+        })
+    }
+
+    /// Every intent once, by so many clients.
+    fn all<F, Fut>(
+        &self,
+        intents: &Arc<Vec<Intent>>,
+        clients: usize,
+        work: F,
+    ) -> anyhow::Result<Taken>
+    where
+        F: Fn(Intent) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + Send,
+    {
+        let operations = u32::try_from(intents.len())?;
+        let mut ended = Ok(());
+        let taken = timed(operations, || {
+            ended = self.runtime.block_on(async {
+                let mut running = tokio::task::JoinSet::new();
+                for client in 0..clients {
+                    let (intents, work) = (Arc::clone(intents), work.clone());
+                    running.spawn(async move {
+                        for intent in intents.iter().skip(client).step_by(clients) {
+                            work(intent.clone()).await?;
+                        }
+                        anyhow::Ok(())
+                    });
+                }
+                while let Some(client) = running.join_next().await {
+                    client??;
+                }
+                anyhow::Ok(())
+            });
+        });
+        ended.map(|()| taken)
+    }
+}
+
+pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> anyhow::Result<()> {
+    let claim = ClaimRequest {
+        key: &intent.key,
+        fingerprint: fingerprint(),
+        token: ClaimToken::random()?,
+        lease: Lease::DEFAULT,
+        retention: Retention::DEFAULT,
+        takeover: Takeover::Allow,
+    };
+    let outcome = store.claim(claim).await?;
+    anyhow::ensure!(matches!(outcome, ClaimOutcome::Replay(_)), "{outcome:?}");
+    Ok(())
+}
+
+fn add(report: &mut Report, what: String, pairs: &[(Taken, Taken)], bar: Option<Bar>) {
+    let mut row = |what: String, unit, figure: fn(&Taken) -> f64, bar| {
+        report.add(Row {
+            what,
+            unit,
+            ours: pairs.iter().map(|(ours, _)| figure(ours)).collect(),
+            other: pairs.iter().map(|(_, raw)| figure(raw)).collect(),
+            figure: Figure::OursToOther,
+            bar,
+        });
+    };
+    row(what.clone(), "/s", Taken::per_second, bar);
+    row(format!("{what}: CPU of this process"), "ns", Taken::cpu_ns, None);
+}
