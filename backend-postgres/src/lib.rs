@@ -9,6 +9,7 @@ mod group;
 mod join;
 mod names;
 mod postgres_transaction;
+mod record;
 mod schema;
 mod sql;
 mod store;
