@@ -11,6 +11,7 @@ mod names;
 mod postgres_transaction;
 mod record;
 mod schema;
+mod spare;
 mod sql;
 mod store;
 mod sweep;
