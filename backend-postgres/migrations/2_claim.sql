@@ -1,12 +1,13 @@
--- Verdicts of all functions: 0 nothing written, the row is what was seen (none: absent); 1 written;
--- 2 written where no record was; 3 the row is locked by somebody's transaction; 4 gave up.
+-- The functions answer with one record: it is taken apart by the client, for less than a column each
+-- costs. Verdict, moment, key; where it is asked for the end of the lease; where a row was seen the rest
+-- of it. Verdicts: 0 nothing written, the row is what was seen (none: absent); 1 written; 2 written where
+-- no record was; 3 the row is locked by somebody's transaction; 4 gave up.
 --
 -- Each statement in here has a snapshot of its own (READ COMMITTED), so what a competitor has just
 -- committed is seen. Whoever does not win writes nothing.
 CREATE OR REPLACE FUNCTION @claim@(
-    k text, fp bytea, tok uuid, lease_ms bigint, keep_ms bigint, allow boolean, lock_ms integer,
-    OUT verdict smallint, OUT at timestamptz, OUT r @table@
-) LANGUAGE plpgsql VOLATILE
+    k text, fp bytea, tok uuid, lease_ms bigint, keep_ms bigint, allow boolean, lock_ms integer
+) RETURNS record LANGUAGE plpgsql VOLATILE
 -- a plan made while the table was small must not scan it when it is large
 SET enable_seqscan = off
 -- reverts by itself, also inside a longer transaction
@@ -14,9 +15,12 @@ SET lock_timeout = '700ms'
 AS $idempotency$
 #variable_conflict use_column
 DECLARE
-    lease CONSTANT interval := lease_ms * interval '1 ms';
-    keep CONSTANT interval := keep_ms * interval '1 ms';
-    slack CONSTANT interval := CASE WHEN keep_ms >= 3600000 THEN keep / 100 ELSE interval '0' END;
+    at timestamptz;
+    r record;
+    -- set where something is written
+    lease interval;
+    keep interval;
+    slack interval;
     anew boolean;
 BEGIN
     IF lock_ms <> 700 THEN
@@ -25,8 +29,10 @@ BEGIN
     FOR round IN 1..8 LOOP
         -- before the read: a deadline that is over by then was over when the row was read
         at := date_trunc('milliseconds', clock_timestamp());
-        SELECT t.* INTO r FROM @table@ t WHERE t.key = k;
+        SELECT 0::smallint AS verdict, at AS at, @row@ INTO r FROM @table@ t WHERE t.key = k;
         IF NOT FOUND THEN
+            lease := lease_ms * interval '1 ms';
+            keep := keep_ms * interval '1 ms';
             INSERT INTO @table@ (
                 lease_until, expires_at, sweep_at, first_claimed_at, claimed_at,
                 retention_ms, attempt, token, format, state, fingerprint, key
@@ -35,14 +41,11 @@ BEGIN
                 keep_ms, 1, tok, 1, 0, fp, k
             ) ON CONFLICT (key) DO NOTHING;
             IF FOUND THEN
-                verdict := 1;
-                r.key := k;
-                RETURN;
+                RETURN ROW(1::smallint, at, k);
             END IF;
             -- a competitor was faster: look what it left
             CONTINUE;
         END IF;
-        verdict := 0;
         -- Also for an abandoned record that is not taken over: a transaction that holds the row is alive.
         IF (r.format = 1 AND (
             r.expires_at < at
@@ -51,17 +54,18 @@ BEGIN
                 r.state = 1 OR (r.state = 2 AND allow) OR (r.state = 0 AND r.lease_until < at)
             ))
         )) IS NOT TRUE THEN
-            RETURN;
+            RETURN r;
         END IF;
         BEGIN
-            SELECT t.* INTO r FROM @table@ t WHERE t.key = k FOR UPDATE;
+            SELECT 0::smallint AS verdict, at AS at, @row@ INTO r FROM @table@ t WHERE t.key = k FOR UPDATE;
         EXCEPTION WHEN lock_not_available THEN
-            verdict := 3;
-            at := date_trunc('milliseconds', clock_timestamp());
-            RETURN;
+            r.verdict := 3;
+            r.at := date_trunc('milliseconds', clock_timestamp());
+            RETURN r;
         END;
         CONTINUE WHEN NOT FOUND;
         at := date_trunc('milliseconds', clock_timestamp());
+        r.at := at;
         IF (r.format = 1 AND (
             r.expires_at < at
             OR (r.state = 4 AND r.token <> tok)
@@ -69,8 +73,11 @@ BEGIN
                 r.state = 1 OR (allow AND (r.state = 2 OR (r.state = 0 AND r.lease_until < at)))
             ))
         )) IS NOT TRUE THEN
-            RETURN;
+            RETURN r;
         END IF;
+        lease := lease_ms * interval '1 ms';
+        keep := keep_ms * interval '1 ms';
+        slack := CASE WHEN keep_ms >= 3600000 THEN keep / 100 ELSE interval '0' END;
         anew := r.expires_at < at OR r.state = 4;
         UPDATE @table@ t SET
             lease_until = at + lease,
@@ -89,10 +96,9 @@ BEGIN
             fingerprint = fp,
             checkpoint = CASE WHEN anew THEN NULL ELSE t.checkpoint END,
             response = NULL
-        WHERE t.key = k RETURNING t.* INTO r;
-        verdict := 1;
-        RETURN;
+        WHERE t.key = k RETURNING 1::smallint AS verdict, at AS at, @row@ INTO r;
+        RETURN r;
     END LOOP;
-    verdict := 4;
+    RETURN ROW(4::smallint, at, k);
 END
 $idempotency$;

@@ -2,14 +2,15 @@
 -- caller's joins.
 CREATE OR REPLACE FUNCTION @complete@(
     k text, tok uuid, att bigint, fp bytea, answer bytea, keep_ms bigint, strict boolean,
-    lock_ms integer,
-    OUT verdict smallint, OUT at timestamptz, OUT r @table@
-) LANGUAGE plpgsql VOLATILE
+    lock_ms integer
+) RETURNS record LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 SET lock_timeout = '700ms'
 AS $idempotency$
 #variable_conflict use_column
 DECLARE
+    at timestamptz;
+    r record;
     keep CONSTANT interval := keep_ms * interval '1 ms';
     slack CONSTANT interval := CASE WHEN keep_ms >= 3600000 THEN keep / 100 ELSE interval '0' END;
     tell boolean;
@@ -37,24 +38,22 @@ BEGIN
             IF tell THEN
                 PERFORM pg_notify(@channel@, encode(sha256(convert_to(k, 'UTF8')), 'hex'));
             END IF;
-            verdict := 1;
-            r.key := k;
-            RETURN;
+            RETURN ROW(1::smallint, at, k);
         END IF;
-        verdict := 0;
-        SELECT t.* INTO r FROM @table@ t WHERE t.key = k;
         IF strict THEN
-            RETURN;
+            RETURN ROW(0::smallint, at, k);
         END IF;
+        SELECT 0::smallint AS verdict, at AS at, @row@ INTO r FROM @table@ t WHERE t.key = k;
         IF FOUND THEN
             IF r.format <> 1 OR (r.expires_at >= at AND r.state <> 4) THEN
-                RETURN;
+                RETURN r;
             END IF;
-            SELECT t.* INTO r FROM @table@ t WHERE t.key = k FOR UPDATE;
+            SELECT 0::smallint AS verdict, at AS at, @row@ INTO r FROM @table@ t WHERE t.key = k FOR UPDATE;
             CONTINUE WHEN NOT FOUND;
             at := date_trunc('milliseconds', clock_timestamp());
+            r.at := at;
             IF r.format <> 1 OR (r.expires_at >= at AND r.state <> 4) THEN
-                RETURN;
+                RETURN r;
             END IF;
             UPDATE @table@ t SET
                 lease_until = NULL, expires_at = at + keep, sweep_at = at + keep,
@@ -62,8 +61,7 @@ BEGIN
                 retention_ms = keep_ms, attempt = att, sequence = 0, token = tok, state = 3,
                 waited = false, fingerprint = fp, checkpoint = NULL, response = answer
             WHERE t.key = k;
-            verdict := 2;
-            RETURN;
+            RETURN ROW(2::smallint, at, k);
         END IF;
         INSERT INTO @table@ (
             expires_at, sweep_at, first_claimed_at, claimed_at, ended_at,
@@ -73,11 +71,9 @@ BEGIN
             keep_ms, att, tok, 1, 3, fp, k, answer
         ) ON CONFLICT (key) DO NOTHING;
         IF FOUND THEN
-            verdict := 2;
-            r.key := k;
-            RETURN;
+            RETURN ROW(2::smallint, at, k);
         END IF;
     END LOOP;
-    verdict := 4;
+    RETURN ROW(4::smallint, at, k);
 END
 $idempotency$;

@@ -1,12 +1,13 @@
 CREATE OR REPLACE FUNCTION @renew@(
-    k text, tok uuid, att bigint, seq bigint, lease_ms bigint, leaves bytea, lock_ms integer,
-    OUT verdict smallint, OUT at timestamptz, OUT r @table@
-) LANGUAGE plpgsql VOLATILE
+    k text, tok uuid, att bigint, seq bigint, lease_ms bigint, leaves bytea, lock_ms integer
+) RETURNS record LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 SET lock_timeout = '700ms'
 AS $idempotency$
 #variable_conflict use_column
 DECLARE
+    at timestamptz;
+    r record;
     lease CONSTANT interval := lease_ms * interval '1 ms';
     -- turns the order of signed numbers into that of unsigned ones
     sign CONSTANT bigint := (-9223372036854775808)::bigint;
@@ -22,12 +23,14 @@ BEGIN
         checkpoint = coalesce(leaves, t.checkpoint)
     WHERE t.key = k AND t.format = 1 AND t.state = 0 AND t.token = tok AND t.attempt = att
         AND t.expires_at >= at AND t.sequence # sign <= seq # sign
-    RETURNING t.lease_until, t.key INTO r.lease_until, r.key;
+    RETURNING 1::smallint AS verdict, at AS at, t.key, t.lease_until INTO r;
     IF FOUND THEN
-        verdict := 1;
-        RETURN;
+        RETURN r;
     END IF;
-    verdict := 0;
-    SELECT t.* INTO r FROM @table@ t WHERE t.key = k;
+    SELECT 0::smallint AS verdict, at AS at, @row@ INTO r FROM @table@ t WHERE t.key = k;
+    IF FOUND THEN
+        RETURN r;
+    END IF;
+    RETURN ROW(0::smallint, at, k);
 END
 $idempotency$;

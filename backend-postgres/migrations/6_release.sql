@@ -1,13 +1,14 @@
 -- `how`: 0 not started, 1 failed, 2 unknown.
 CREATE OR REPLACE FUNCTION @release@(
-    k text, tok uuid, att bigint, how smallint, lock_ms integer,
-    OUT verdict smallint, OUT at timestamptz, OUT r @table@
-) LANGUAGE plpgsql VOLATILE
+    k text, tok uuid, att bigint, how smallint, lock_ms integer
+) RETURNS record LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 SET lock_timeout = '700ms'
 AS $idempotency$
 #variable_conflict use_column
 DECLARE
+    at timestamptz;
+    r record;
     -- attempt 1 frees the key; earlier attempts of a later one may have run
     unused CONSTANT boolean := how = 0 AND att = 1;
     tell boolean;
@@ -33,11 +34,12 @@ BEGIN
         IF tell THEN
             PERFORM pg_notify(@channel@, encode(sha256(convert_to(k, 'UTF8')), 'hex'));
         END IF;
-        verdict := 1;
-        r.key := k;
-        RETURN;
+        RETURN ROW(1::smallint, at, k);
     END IF;
-    verdict := 0;
-    SELECT t.* INTO r FROM @table@ t WHERE t.key = k;
+    SELECT 0::smallint AS verdict, at AS at, @row@ INTO r FROM @table@ t WHERE t.key = k;
+    IF FOUND THEN
+        RETURN r;
+    END IF;
+    RETURN ROW(0::smallint, at, k);
 END
 $idempotency$;

@@ -37,7 +37,7 @@ impl StoreAdmin for PostgresStore {
         let rows = listed.map_err(StoreError::without_effect)?;
         let is_full = i64::try_from(rows.len()).is_ok_and(|found| found == limit);
         let next = match rows.last().filter(|_| is_full) {
-            Some(row) => wire::key_of(row).map_err(broken)?.map(std::borrow::Cow::into_owned),
+            Some(row) => Reply::read_any(Operation::List, row)?.0.map(str::to_owned),
             None => None,
         };
         let mut records = Vec::with_capacity(rows.len());
@@ -96,7 +96,7 @@ impl PostgresStore {
 
     /// None: it does not match, or cannot be read.
     fn listed(&self, row: &PgRow, query: &ListQuery) -> Result<Option<ListedRecord>, StoreError> {
-        let reply = Reply::read_any(Operation::List, row)?;
+        let (place, reply) = Reply::read_any(Operation::List, row)?;
         let Some(Ok(record)) = reply.record else {
             tracing::warn!("idempotency: a row of the list cannot be read and is left out");
             return Ok(None);
@@ -110,8 +110,7 @@ impl PostgresStore {
         if !wanted {
             return Ok(None);
         }
-        let place = wire::key_of(row).map_err(broken)?.unwrap_or_default();
-        let key = StorageKey::decode(&place, &self.inner.namespace);
+        let key = StorageKey::decode(place.unwrap_or_default(), &self.inner.namespace);
         let digest = key.as_ref().map(IdempotencyKey::digest);
         Ok(Some(ListedRecord { key, digest, state, record }))
     }
@@ -206,10 +205,6 @@ impl Shape {
             ended_at: wire::unix_millis(ended_at),
         }
     }
-}
-
-fn broken(source: sqlx::Error) -> StoreError {
-    error::classify(Operation::List, source).without_effect()
 }
 
 fn invalid(detail: &'static str) -> StoreError {

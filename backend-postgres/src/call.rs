@@ -1,8 +1,10 @@
 use std::{
     ops::{Deref, DerefMut},
+    sync::Arc,
     time::Duration,
 };
 
+use futures_util::{FutureExt, future::BoxFuture};
 use idempotency_core::{Effect, ErrorKind, Operation, StoreError};
 use sqlx::{
     Connection, PgConnection, PgPool, Postgres, pool::PoolConnection, postgres::PgArguments,
@@ -10,7 +12,10 @@ use sqlx::{
 };
 use tokio::{runtime::Handle, time};
 
-use crate::error;
+use crate::{
+    error,
+    spare::{Spare, Spares},
+};
 
 /// Sends statements, each within a time-out, and again where that is safe: all of ours may be repeated
 /// with the same arguments.
@@ -18,6 +23,8 @@ use crate::error;
 pub(crate) struct Caller {
     pub(crate) pool: PgPool,
     pub(crate) timeout: Duration,
+    /// None: the pool has other users.
+    pub(crate) spares: Option<Arc<Spares>>,
 }
 
 /// Tries of a statement that was rolled back because of others. With the pauses below they last at
@@ -114,8 +121,24 @@ impl Caller {
 
     /// A connection of the pool.
     pub(crate) async fn borrow(&self) -> Result<Borrowed, sqlx::Error> {
-        let connection = self.pool.acquire().await?;
-        Ok(Borrowed { connection: Some(connection), patience: self.timeout })
+        let borrowed = |connection, origin| Borrowed {
+            connection: Some(connection),
+            patience: self.timeout,
+            origin,
+        };
+        let Some(spares) = &self.spares else {
+            return Ok(borrowed(self.acquire().await?, None));
+        };
+        let (connection, since) = match spares.take() {
+            Ok(Spare { connection, since }) => (connection, since),
+            Err(waits) => (self.acquire().await?, waits.turn()),
+        };
+        Ok(borrowed(connection, Some((Arc::clone(spares), since))))
+    }
+
+    /// Boxed: the driver's future is large, and would be moved with each of ours.
+    fn acquire(&self) -> BoxFuture<'static, Result<PoolConnection<Postgres>, sqlx::Error>> {
+        self.pool.acquire().boxed()
     }
 }
 
@@ -140,12 +163,17 @@ pub(crate) async fn pause(tries: u32) {
 pub(crate) struct Borrowed {
     connection: Option<PoolConnection<Postgres>>,
     patience: Duration,
+    /// Where it may lie until the next operation, and the turn in which it left the pool.
+    origin: Option<(Arc<Spares>, u64)>,
 }
 
 impl Borrowed {
     /// Nothing is under way.
     pub(crate) fn give_back(mut self) {
-        drop(self.connection.take());
+        let (connection, origin) = (self.connection.take(), self.origin.take());
+        if let (Some(connection), Some((spares, since))) = (connection, origin) {
+            spares.put(Spare { connection, since });
+        }
     }
 
     /// It is of no use any more; its place in the pool is free at once.

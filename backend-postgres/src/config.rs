@@ -38,6 +38,8 @@ pub struct PostgresStoreBuilder {
     pub(crate) group_commit: bool,
     pub(crate) listen: bool,
     pub(crate) profile: StoreProfile,
+    /// The pool has no users but this store and those it is shown to.
+    pub(crate) owns_pool: bool,
     max_connections: u32,
 }
 
@@ -64,6 +66,7 @@ impl Default for PostgresStoreBuilder {
             group_commit: true,
             listen: true,
             profile,
+            owns_pool: false,
             max_connections: 16,
         }
     }
@@ -174,6 +177,6 @@ impl PostgresStoreBuilder {
             .acquire_timeout(self.timeout.mul_f64(0.8))
             .test_before_acquire(false)
             .connect_lazy_with(options);
-        Ok(self.build(pool))
+        Ok(Self { owns_pool: true, ..self }.build(pool))
     }
 }

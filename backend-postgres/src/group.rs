@@ -13,7 +13,6 @@ use idempotency_core::{
 use tokio::{runtime::Handle, sync::oneshot, time};
 
 use crate::{
-    error,
     store::Inner,
     wire::{self, Reply, Verdict},
 };
@@ -230,10 +229,9 @@ impl Inner {
                 .bind(self.lock_ms)
         };
         let rows = self.caller.rows(Operation::Claim, query).await?;
-        let broken = |source| error::classify(Operation::Claim, source);
         let reply = |row| {
-            let place = wire::key_of(row).map_err(broken)?.unwrap_or_default().into_owned();
-            Ok((place, Reply::read_any(Operation::Claim, row)?))
+            let (place, reply) = Reply::read_any(Operation::Claim, row)?;
+            Ok((place.unwrap_or_default().to_owned(), reply))
         };
         rows.iter().map(reply).collect()
     }

@@ -1,10 +1,13 @@
 use idempotency_core::{
     Answer, Attempt, CompleteRequest, ErrorKind, FinishOutcome, Operation, StoreError,
 };
-use sqlx::{PgConnection, Row};
+use sqlx::PgConnection;
 use tokio::time;
 
-use crate::{PostgresStore, error, wire};
+use crate::{
+    PostgresStore, error,
+    wire::{self, Reply, Verdict},
+};
 
 impl PostgresStore {
     /// Stores the answer of `attempt` inside a transaction of the caller's, in the same database: what the
@@ -87,7 +90,10 @@ impl PostgresStore {
             return Err(error.without_effect());
         };
         let row = row.map_err(failed)?;
-        let verdict: i16 = row.try_get(0).map_err(failed)?;
-        Ok(if verdict == 1 { FinishOutcome::Done } else { FinishOutcome::Lost })
+        let reply = Reply::read(Operation::Complete, &row, &place)?;
+        Ok(match reply.verdict {
+            Verdict::Written => FinishOutcome::Done,
+            _ => FinishOutcome::Lost,
+        })
     }
 }

@@ -39,40 +39,33 @@ pub(crate) struct Statements {
     pub(crate) wait: Sql,
 }
 
-/// The columns of a row, in the order in which [`wire`](crate::wire) reads them.
-const COLUMNS: &str = "format, state, fingerprint, token, attempt, retention_ms, first_claimed_at, \
-    claimed_at, expires_at, lease_until, ended_at, sequence, checkpoint, response";
+/// The columns of a row `t`, in the order in which [`wire`](crate::wire) reads them.
+pub(crate) const ROW: &str = "t.key, t.lease_until, t.format, t.state, t.fingerprint, t.token, \
+    t.attempt, t.retention_ms, t.first_claimed_at, t.claimed_at, t.expires_at, t.ended_at, \
+    t.sequence, t.checkpoint, t.response";
 
 /// Rounded down, as all moments.
 const STATEMENT_TIME: &str = "date_trunc('milliseconds', statement_timestamp())";
 
-fn columns_of(row: &str) -> String {
-    COLUMNS.split(", ").map(|column| format!("{row}.{column}")).collect::<Vec<_>>().join(", ")
-}
-
 impl Statements {
     pub(crate) fn new(names: &Names) -> Self {
         let table = names.table();
-        let call = |verb: &str, arguments: u32, key: &str| {
+        let call = |verb: &str, arguments: u32| {
             let places: Vec<_> = (1..=arguments).map(|n| format!("${n}")).collect();
-            let (function, places) = (names.function(verb), places.join(", "));
-            let columns = columns_of("(f.r)");
-            Sql::new(format!(
-                "SELECT f.verdict, f.at, {key}, {columns} FROM {function}({places}) f"
-            ))
+            Sql::new(format!("SELECT {}({})", names.function(verb), places.join(", ")))
         };
-        let (function, columns) = (|verb: &str| names.function(verb), columns_of("t"));
+        let function = |verb: &str| names.function(verb);
         Self {
-            claim: call("claim", 7, "(f.r).key"),
-            claim_many: call("claim_many", 6, "f.k"),
-            complete: call("complete", 8, "(f.r).key"),
-            renew: call("renew", 7, "(f.r).key"),
-            release: call("release", 5, "(f.r).key"),
+            claim: call("claim", 7),
+            claim_many: call("claim_many", 6),
+            complete: call("complete", 8),
+            renew: call("renew", 7),
+            release: call("release", 5),
             hold: Sql::new(format!("SELECT {}($1, $2, $3, $4)", function("hold"))),
             // the time of the statement is before its snapshot: a deadline that is over by then was
             // over when the row was read
             lookup: Sql::new(format!(
-                "SELECT 0::int2, {STATEMENT_TIME}, t.key, {columns}, pg_is_in_recovery() \
+                "SELECT ROW(0::int2, {STATEMENT_TIME}, {ROW}), pg_is_in_recovery() \
                  FROM (SELECT) one LEFT JOIN {table} t ON t.key = $1"
             )),
             sweep: Sql::new(format!(
@@ -80,7 +73,7 @@ impl Statements {
                 function("sweep")
             )),
             list: Sql::new(format!(
-                "SELECT 0::int2, {STATEMENT_TIME}, t.key, {columns} FROM {table} t \
+                "SELECT ROW(0::int2, {STATEMENT_TIME}, {ROW}) FROM {table} t \
                  WHERE t.key > $1 AND t.key < $2 ORDER BY t.key LIMIT $3"
             )),
             replace: Sql::new(replace(&table)),
@@ -147,6 +140,7 @@ fn render(template: &str, names: &Names) -> String {
         }
         text.push_str(&match part {
             "table" => names.table(),
+            "row" => ROW.to_owned(),
             "sweep_index" => names.sweep_index(),
             "channel" => literal(&names.channel()),
             verb => names.function(verb),

@@ -74,7 +74,11 @@ impl PostgresStore {
         let listening = config.listen.then(|| Listening::new(&pool, &config.names));
         let inner = Inner {
             statements: Statements::new(&config.names),
-            caller: Caller { pool, timeout: config.timeout },
+            caller: Caller {
+                pool,
+                timeout: config.timeout,
+                spares: config.owns_pool.then(Arc::default),
+            },
             names: config.names,
             namespace: config.namespace,
             lock_ms: i32::try_from(lock_timeout.as_millis()).unwrap_or(i32::MAX),

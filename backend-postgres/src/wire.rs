@@ -1,13 +1,16 @@
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use idempotency_core::{
     AttemptNumber, ClaimToken, CorruptRecord, ErrorKind, Fingerprint, Operation, Record,
     ReleaseReason, Retention, State, StorageKey, StoreError, Timestamp,
 };
-use sqlx::{Row, ValueRef, postgres::PgRow, types::Uuid};
+use sqlx::{postgres::PgRow, types::Uuid};
 
-use crate::error;
+use crate::{
+    error,
+    record::{Fields, needed},
+};
 
 /// The format of the rows that this release writes and reads.
 const FORMAT: i16 = 1;
@@ -37,9 +40,6 @@ pub(crate) struct Reply {
     pub(crate) lease_until: Option<Timestamp>,
 }
 
-/// Columns before those of the row.
-const ROW: usize = 3;
-
 impl Reply {
     /// Reads a reply to a question about `place`.
     ///
@@ -50,29 +50,36 @@ impl Reply {
         row: &PgRow,
         place: &StorageKey,
     ) -> Result<Self, StoreError> {
-        let broken = |source| error::classify(operation, source);
-        if key_of(row).map_err(broken)?.is_some_and(|key| key != place.as_str()) {
+        let (key, reply) = Self::read_any(operation, row)?;
+        if key.is_some_and(|key| key != place.as_str()) {
             return Err(StoreError::corrupt(operation, CorruptRecord::OtherKey));
         }
-        Self::read_any(operation, row)
+        Ok(reply)
     }
 
-    /// Reads a reply whose key the caller looks at.
-    pub(crate) fn read_any(operation: Operation, row: &PgRow) -> Result<Self, StoreError> {
+    /// Reads a reply whose key the caller looks at: none when there is no row.
+    pub(crate) fn read_any(
+        operation: Operation,
+        row: &PgRow,
+    ) -> Result<(Option<&str>, Self), StoreError> {
         let broken = |source| error::classify(operation, source);
-        let verdict = match row.try_get::<i16, _>(0).map_err(broken)? {
+        let mut fields = Fields::of(row).map_err(broken)?;
+        let verdict = match fields.int2().and_then(needed).map_err(broken)? {
             0 => Verdict::Seen,
             1 => Verdict::Written,
             2 => Verdict::WrittenAnew,
             3 => Verdict::Locked,
             _ => return Err(error::conflict(operation)),
         };
-        let at = moment(row, 1).map_err(broken)?.and_then(Result::ok).ok_or_else(|| {
+        let at = moment(&mut fields).map_err(broken)?.and_then(Result::ok).ok_or_else(|| {
             StoreError::new(operation, ErrorKind::Unexpected, "a reply without its moment")
         })?;
-        let lease_until = moment(row, ROW + 9).map_err(broken)?.and_then(Result::ok);
-        let record = record(row).map_err(broken)?;
-        Ok(Self { verdict, at, record, lease_until })
+        let key = fields.text().map_err(broken)?;
+        let lease_until =
+            if fields.is_empty() { None } else { moment(&mut fields).map_err(broken)? };
+        let record = record(&mut fields, lease_until).map_err(broken)?;
+        let lease_until = lease_until.and_then(Result::ok);
+        Ok((key, Self { verdict, at, record, lease_until }))
     }
 
     /// The record that was seen, or none.
@@ -88,19 +95,16 @@ impl Reply {
     }
 }
 
-/// The key that the reply is about; none when there is no row.
-pub(crate) fn key_of(row: &PgRow) -> Result<Option<Cow<'_, str>>, sqlx::Error> {
-    let value = row.try_get_raw(2)?;
-    if value.is_null() {
+/// The rest of the row of a reply, in the order of [`ROW`](crate::sql::ROW). None where there is no row,
+/// or the reply carries less of it.
+fn record(
+    fields: &mut Fields<'_>,
+    lease_until: Moment,
+) -> Result<Option<Result<Record, CorruptRecord>>, sqlx::Error> {
+    if fields.is_empty() {
         return Ok(None);
     }
-    let text = value.as_str().map_err(sqlx::Error::Decode)?;
-    Ok(Some(Cow::Borrowed(text)))
-}
-
-/// The row of a reply. None where there is no row, or only its key.
-fn record(row: &PgRow) -> Result<Option<Result<Record, CorruptRecord>>, sqlx::Error> {
-    let Some(format) = row.try_get::<Option<i16>, _>(ROW)? else {
+    let Some(format) = fields.int2()? else {
         return Ok(None);
     };
     if format != FORMAT {
@@ -110,64 +114,64 @@ fn record(row: &PgRow) -> Result<Option<Result<Record, CorruptRecord>>, sqlx::Er
         );
         return Ok(Some(Err(cause)));
     }
-    let fields = Fields {
-        state: row.try_get(ROW + 1)?,
-        fingerprint: row.try_get(ROW + 2)?,
-        token: row.try_get::<Uuid, _>(ROW + 3)?,
-        attempt: row.try_get(ROW + 4)?,
-        retention_ms: row.try_get(ROW + 5)?,
-        moments: [
-            moment(row, ROW + 6)?,
-            moment(row, ROW + 7)?,
-            moment(row, ROW + 8)?,
-            moment(row, ROW + 9)?,
-            moment(row, ROW + 10)?,
-        ],
-        sequence: row.try_get(ROW + 11)?,
-        checkpoint: row.try_get::<Option<Vec<u8>>, _>(ROW + 12)?.map(Bytes::from),
-        response: row.try_get::<Option<Vec<u8>>, _>(ROW + 13)?.map(Bytes::from),
+    let columns = Columns {
+        state: needed(fields.int2()?)?,
+        fingerprint: needed(fields.bytes()?)?,
+        token: needed(fields.uuid()?)?,
+        attempt: needed(fields.int8()?)?,
+        retention_ms: needed(fields.int8()?)?,
+        first_claimed_at: moment(fields)?,
+        claimed_at: moment(fields)?,
+        expires_at: moment(fields)?,
+        lease_until,
+        ended_at: moment(fields)?,
+        sequence: needed(fields.int8()?)?,
+        checkpoint: fields.bytes()?.map(Bytes::copy_from_slice),
+        response: fields.bytes()?.map(Bytes::copy_from_slice),
     };
-    Ok(Some(fields.into_record()))
+    Ok(Some(columns.into_record()))
 }
 
 type Moment = Option<Result<Timestamp, CorruptRecord>>;
 
 /// The columns of a row of format 1.
-struct Fields<'a> {
+struct Columns<'a> {
     state: i16,
     fingerprint: &'a [u8],
     token: Uuid,
     attempt: i64,
     retention_ms: i64,
-    /// First claimed at, claimed at, expires at, lease until, ended at.
-    moments: [Moment; 5],
+    first_claimed_at: Moment,
+    claimed_at: Moment,
+    expires_at: Moment,
+    lease_until: Moment,
+    ended_at: Moment,
     sequence: i64,
     checkpoint: Option<Bytes>,
     response: Option<Bytes>,
 }
 
-impl Fields<'_> {
+impl Columns<'_> {
     /// The table's constraint forbids whatever is an error here; a restored dump may lack it.
     fn into_record(self) -> Result<Record, CorruptRecord> {
-        let [first_claimed_at, claimed_at, expires_at, lease_until, ended_at] = self.moments;
-        let needed = |moment: Moment, name| moment.ok_or(field(name))?;
+        let known = |moment: Moment, name| moment.ok_or(field(name))?;
         let fingerprint = self.fingerprint.try_into().map_err(|_| field("fingerprint"))?;
         let attempt = u32::try_from(self.attempt).ok().and_then(AttemptNumber::new);
         let retention_ms = u64::try_from(self.retention_ms).map_err(|_| field("retention"))?;
         let retention = Retention::new(Duration::from_millis(retention_ms));
         let state = match (self.state, self.checkpoint, self.response) {
             (0, checkpoint, None) => State::InProgress {
-                lease_until: needed(lease_until, "lease")?,
+                lease_until: known(self.lease_until, "lease")?,
                 sequence: self.sequence.cast_unsigned(),
                 checkpoint,
             },
             (state @ (1 | 2), checkpoint, None) => {
                 let reason =
                     if state == 1 { ReleaseReason::Failed } else { ReleaseReason::Unknown };
-                State::Released { reason, at: needed(ended_at, "end")?, checkpoint }
+                State::Released { reason, at: known(self.ended_at, "end")?, checkpoint }
             }
             (3, None, Some(response)) => {
-                State::Completed { at: needed(ended_at, "end")?, response }
+                State::Completed { at: known(self.ended_at, "end")?, response }
             }
             (4, None, None) => State::Unused,
             _ => return Err(field("state")),
@@ -177,9 +181,9 @@ impl Fields<'_> {
             token: ClaimToken::from_stored_bytes(self.token.into_bytes()),
             attempt: attempt.ok_or(field("attempt"))?,
             retention: retention.map_err(|_| field("retention"))?,
-            first_claimed_at: needed(first_claimed_at, "beginning")?,
-            claimed_at: needed(claimed_at, "beginning")?,
-            expires_at: needed(expires_at, "expiry")?,
+            first_claimed_at: known(self.first_claimed_at, "beginning")?,
+            claimed_at: known(self.claimed_at, "beginning")?,
+            expires_at: known(self.expires_at, "expiry")?,
             state,
         })
     }
@@ -191,15 +195,8 @@ const fn field(field: &'static str) -> CorruptRecord {
 
 /// A `timestamptz` in its binary form: microseconds since 2000-01-01 UTC, whatever the time zone of
 /// the session.
-fn moment(row: &PgRow, column: usize) -> Result<Moment, sqlx::Error> {
-    let value = row.try_get_raw(column)?;
-    if value.is_null() {
-        return Ok(None);
-    }
-    let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
-    let micros = bytes.try_into().map(i64::from_be_bytes);
-    let micros = micros.map_err(|source| sqlx::Error::Decode(Box::new(source)))?;
-    Ok(Some(timestamp(micros)))
+fn moment(fields: &mut Fields<'_>) -> Result<Moment, sqlx::Error> {
+    Ok(fields.int8()?.map(timestamp))
 }
 
 /// Infinity, either one, is no moment, and neither is one before 1970.
@@ -235,15 +232,19 @@ pub(crate) const fn sequence(sequence: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn fields() -> Fields<'static> {
+    fn columns() -> Columns<'static> {
         let moment = Some(Ok(Timestamp::from_unix_millis(7)));
-        Fields {
+        Columns {
             state: 0,
             fingerprint: &[1; 33],
             token: Uuid::from_bytes([2; 16]),
             attempt: 1,
             retention_ms: 1,
-            moments: [moment, moment, moment, moment, None],
+            first_claimed_at: moment,
+            claimed_at: moment,
+            expires_at: moment,
+            lease_until: moment,
+            ended_at: None,
             sequence: 0,
             checkpoint: None,
             response: None,
@@ -263,20 +264,20 @@ mod tests {
     /// Kind of fault: foreign or half-known content under the key (H-22).
     #[test]
     fn a_row_that_no_release_writes_is_corrupt() {
-        assert!(fields().into_record().is_ok());
+        assert!(columns().into_record().is_ok());
         let bytes = || Some(Bytes::from_static(b"x"));
-        let cases: [(&str, Fields<'_>); 8] = [
-            ("state", Fields { state: 5, ..fields() }),
-            ("state", Fields { state: 3, ..fields() }),
-            ("state", Fields { response: bytes(), ..fields() }),
-            ("state", Fields { state: 4, checkpoint: bytes(), ..fields() }),
-            ("fingerprint", Fields { fingerprint: &[1; 32], ..fields() }),
-            ("attempt", Fields { attempt: 0, ..fields() }),
-            ("retention", Fields { retention_ms: -1, ..fields() }),
-            ("end", Fields { state: 1, ..fields() }),
+        let cases: [(&str, Columns<'_>); 8] = [
+            ("state", Columns { state: 5, ..columns() }),
+            ("state", Columns { state: 3, ..columns() }),
+            ("state", Columns { response: bytes(), ..columns() }),
+            ("state", Columns { state: 4, checkpoint: bytes(), ..columns() }),
+            ("fingerprint", Columns { fingerprint: &[1; 32], ..columns() }),
+            ("attempt", Columns { attempt: 0, ..columns() }),
+            ("retention", Columns { retention_ms: -1, ..columns() }),
+            ("end", Columns { state: 1, ..columns() }),
         ];
-        for (name, fields) in cases {
-            assert_eq!(fields.into_record().unwrap_err(), field(name));
+        for (name, columns) in cases {
+            assert_eq!(columns.into_record().unwrap_err(), field(name));
         }
     }
 }

@@ -33,7 +33,7 @@ fn a_claim_that_meets_an_uncommitted_one_waits_for_its_outcome() {
             let mut first = raw(&server().url()).begin().await.unwrap();
             let print = fingerprint().to_stored_bytes();
             let insert = format!(
-                "SELECT verdict FROM {TABLE}_claim_v1($1, $2, gen_random_uuid(), 60000, 60000, \
+                "SELECT {TABLE}_claim_v1($1, $2, gen_random_uuid(), 60000, 60000, \
                  true, 700)"
             );
             let insert = sqlx::query(AssertSqlSafe(insert)).bind(&place).bind(print.as_slice());

@@ -15,6 +15,7 @@ mod isolation;
 mod joining;
 mod model;
 mod outages;
+mod round_trips;
 mod rows;
 mod support;
 mod sweeping;

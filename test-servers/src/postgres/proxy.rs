@@ -3,7 +3,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -31,6 +31,7 @@ pub enum Cut {
 pub struct CommitProxy {
     address: SocketAddr,
     cut: Arc<AtomicU8>,
+    requests: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
 
@@ -43,14 +44,16 @@ impl CommitProxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let cut = Arc::new(AtomicU8::new(Cut::Nothing as u8));
-        let shared = Arc::clone(&cut);
+        let requests = Arc::<AtomicU64>::default();
+        let (shared, counted) = (Arc::clone(&cut), Arc::clone(&requests));
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                connections.spawn(serve(client, server, delay, Arc::clone(&shared)));
+                let (cut, requests) = (Arc::clone(&shared), Arc::clone(&counted));
+                connections.spawn(serve(client, server, delay, cut, requests));
             }
         });
-        Ok(Self { address, cut, accepting })
+        Ok(Self { address, cut, requests, accepting })
     }
 
     /// `postgres://postgres@127.0.0.1:PORT/postgres`
@@ -61,6 +64,11 @@ impl CommitProxy {
     /// Cuts at the next COMMIT.
     pub fn cut(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
+    }
+
+    /// Pieces that clients have sent: each small message, or group of them, is one.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
     }
 
     /// Whether that COMMIT has come.
@@ -84,6 +92,7 @@ async fn serve(
     server: SocketAddr,
     delay: Duration,
     cut: Arc<AtomicU8>,
+    requests: Arc<AtomicU64>,
 ) -> io::Result<()> {
     let server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
@@ -99,6 +108,7 @@ async fn serve(
                 if sent.is_empty() {
                     return Ok(());
                 }
+                requests.fetch_add(1, Ordering::SeqCst);
                 if sent.windows(COMMIT.len()).any(|part| part == COMMIT) {
                     let now = cut.swap(Cut::Nothing as u8, Ordering::SeqCst);
                     if now == Cut::BeforeCommit as u8 {

@@ -18,6 +18,9 @@ use crate::{
 const EVERY: Duration = Duration::from_millis(2);
 const CLAIMS: u32 = 3_000;
 
+/// Beyond the time-out of an operation.
+const LONGEST_MICROS: u64 = 60_000_000;
+
 const FILL: &str = "INSERT INTO bench_full (key, format, state, token, attempt, retention_ms, \
     fingerprint, first_claimed_at, claimed_at, expires_at, sweep_at, ended_at, response) \
     SELECT $3 || md5(n::text), 1, 3, gen_random_uuid(), 1, 1000, convert_to(repeat('f', 33), 'UTF8'), \
@@ -80,7 +83,8 @@ async fn p99(store: &Arc<dyn IdempotencyStore>, series: u32) -> anyhow::Result<f
             anyhow::Ok(begun.elapsed())
         });
     }
-    let mut latencies = Histogram::<u64>::new(3)?;
+    // with bounds: without, what is above the first bucket would be clamped to its lowest value
+    let mut latencies = Histogram::<u64>::new_with_bounds(1, LONGEST_MICROS, 3)?;
     while let Some(claimed) = claims.join_next().await {
         latencies.saturating_record(u64::try_from(claimed??.as_micros())?);
     }
