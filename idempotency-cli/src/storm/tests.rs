@@ -84,7 +84,12 @@ struct Broken {
 
 impl Broken {
     fn new(flaw: Flaw) -> Self {
-        Self { store: MemoryStore::builder().build(), flaw, forgotten: Arc::default(), first_answer: Arc::default() }
+        Self {
+            store: MemoryStore::builder().build(),
+            flaw,
+            forgotten: Arc::default(),
+            first_answer: Arc::default(),
+        }
     }
 }
 
