@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use idempotency::{
     Acquired, AttemptNumber, ClaimOutcome, ClaimRequest, CompleteRequest, FinishOutcome,
     IdempotencyKey, IdempotencyStore, Lease, MemoryStore, Record, Release, ReleaseOutcome,
@@ -79,7 +80,7 @@ struct Broken {
     flaw: Flaw,
     /// The claims that it has forgotten, by what they still claim with.
     forgotten: Arc<Mutex<Vec<IdempotencyKey>>>,
-    first_answer: Arc<OnceLock<StoredResponse>>,
+    first_answer: Arc<OnceLock<Bytes>>,
 }
 
 impl Broken {
