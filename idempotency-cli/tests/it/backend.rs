@@ -25,7 +25,7 @@ impl Backend {
 }
 
 /// The machine may be busy with other things.
-const PATIENT: &str = "timeout_ms=20000";
+pub(crate) const PATIENT: &str = "timeout_ms=20000";
 
 pub(crate) fn redis() -> Backend {
     static SERVER: OnceLock<RedisServer> = OnceLock::new();

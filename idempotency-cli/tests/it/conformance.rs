@@ -32,7 +32,8 @@ fn memory_keeps_the_whole_contract() {
 fn dynamodb_keeps_the_whole_contract() {
     let backend = crate::backend::dynamodb();
     // one machine has one clock, and many cases wait for the bound
-    let url = format!("{}&skew_bound_ms=200", backend.url);
+    let url = backend.url.replace(crate::backend::PATIENT, "timeout_ms=4000");
+    let url = format!("{url}&skew_bound_ms=200");
     let output = idempotency(&["conformance", &url, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
