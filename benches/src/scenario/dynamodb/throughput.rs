@@ -78,7 +78,7 @@ impl Bench {
             )
         });
         let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
-        add(report, what, &pairs, Some(Bar::AtLeast(0.9)));
+        add(report, &what, &pairs, Some(Bar::AtLeast(0.9)));
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl Bench {
             )
         });
         let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
-        add(report, what, &pairs, None);
+        add(report, &what, &pairs, None);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl Bench {
             )
         });
         let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
-        add(report, what, &pairs, None);
+        add(report, &what, &pairs, None);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Bench {
     ) -> anyhow::Result<(Taken, Taken)> {
         self.series = self.series.wrapping_add(1);
         let intents = Arc::new(intents(self.series, args.keys.min(MOST_KEYS))?);
-        if run % 2 == 0 {
+        if run.is_multiple_of(2) {
             let ours = ours(self, &intents)?;
             Ok((ours, raw(self, &intents)?))
         } else {
@@ -219,7 +219,7 @@ pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> any
     Ok(())
 }
 
-fn add(report: &mut Report, what: String, pairs: &[(Taken, Taken)], bar: Option<Bar>) {
+fn add(report: &mut Report, what: &str, pairs: &[(Taken, Taken)], bar: Option<Bar>) {
     let mut row = |what: String, unit, figure: fn(&Taken) -> f64, bar| {
         report.add(Row {
             what,
@@ -230,6 +230,6 @@ fn add(report: &mut Report, what: String, pairs: &[(Taken, Taken)], bar: Option<
             bar,
         });
     };
-    row(what.clone(), "/s", Taken::per_second, bar);
+    row(what.to_owned(), "/s", Taken::per_second, bar);
     row(format!("{what}: CPU of this process"), "ns", Taken::cpu_ns, None);
 }
