@@ -51,7 +51,9 @@ impl Raw {
         let response = AttributeValue::B(Blob::new(vec![b'r'; RESPONSE_BYTES]));
         let update = self.client.update_item().table_name(&self.table).key("pk", Self::key(intent));
         let update = update
-            .update_expression("SET response = :response")
+            // the word is one of the service's own
+            .update_expression("SET #response = :response")
+            .expression_attribute_names("#response", "response")
             .condition_expression("attribute_exists(pk)")
             .expression_attribute_values(":response", response);
         update.send().await?;
