@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::{CheckpointError, joining::Joining, pulse::CheckpointSender};
 use crate::{
     attempt_number::AttemptNumber,
-    key::{IdempotencyKey, KeyDigest, KeyError, Scope},
+    key::{IdempotencyKey, KeyDigest, KeyError, Scope, ShownDigest},
 };
 
 /// One execution under a key, as the work sees it. Cheap to clone.
@@ -62,7 +62,7 @@ impl Attempt {
     pub fn span(&self) -> tracing::Span {
         tracing::info_span!(
             "idempotency.attempt",
-            key = %self.key_digest(),
+            key = %ShownDigest(self.key()),
             attempt = self.number().get()
         )
     }

@@ -49,7 +49,7 @@ pub use settings::{OnDuplicate, OnStoreFailure};
 use self::{begin::Beginning, builder::Derived, settings::Settings, shared::Shared};
 use crate::{
     fingerprint::Fingerprint,
-    key::IdempotencyKey,
+    key::{IdempotencyKey, ShownDigest},
     store::{Connected, IdempotencyStore, SeenClaim, SettleOutcome, Settlement, Takeover},
     time::{Clock, Retention},
 };
@@ -107,7 +107,7 @@ impl Idempotency {
     ) -> Result<Begun, Error> {
         let span = tracing::debug_span!(
             "idempotency.begin",
-            key = %key.digest(),
+            key = %ShownDigest(key),
             outcome = field::Empty,
             attempt = field::Empty
         );

@@ -34,3 +34,13 @@ impl fmt::Debug for KeyDigest {
         write!(f, "KeyDigest({self})")
     }
 }
+
+/// Shows the digest of a key, and makes it only when it is shown: `tracing` reads the fields of a span
+/// that nobody wants, where its feature `log` is on.
+pub(crate) struct ShownDigest<'a>(pub(crate) &'a IdempotencyKey);
+
+impl fmt::Display for ShownDigest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.digest().fmt(f)
+    }
+}

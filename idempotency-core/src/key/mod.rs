@@ -8,6 +8,7 @@ mod namespace;
 mod scope;
 
 pub use digest::KeyDigest;
+pub(crate) use digest::ShownDigest;
 pub use error::KeyError;
 pub use idempotency_key::IdempotencyKey;
 pub use namespace::{Namespace, NamespaceError, StorageKey};
