@@ -10,14 +10,24 @@ use crate::load::{Intent, RESPONSE_BYTES};
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 
-/// Raw requests through the store's own client: the cheapest that write as many bytes, with one
-/// attribute beside the key and what the service deletes by.
+/// Raw requests through the store's own client.
 #[derive(Clone)]
 pub(super) struct Raw {
     client: Client,
     table: String,
-    /// Of a record in progress, as the service counts it.
+    /// A record of the store in progress.
+    record: Item,
+    /// The same in bytes, as the service counts them.
     item_bytes: usize,
+}
+
+/// What a raw claim puts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    /// The item that the store puts, under another key: the request of ours without our code.
+    SameItem,
+    /// The cheapest item of as many bytes: one attribute beside the key and what the service deletes by.
+    OneAttribute,
 }
 
 const DELETE_AFTER: &str = "9999999999";
@@ -25,7 +35,8 @@ const DELETE_AFTER: &str = "9999999999";
 impl Raw {
     /// Writes as much as `record`.
     pub(super) fn like(client: Client, table: &str, record: &Item) -> Self {
-        Self { client, table: table.to_owned(), item_bytes: bytes(record) }
+        let (record, item_bytes) = (record.clone(), bytes(record));
+        Self { client, table: table.to_owned(), record, item_bytes }
     }
 
     /// As long as a storage key of ours.
@@ -34,14 +45,25 @@ impl Raw {
         AttributeValue::S(format!("rawrequests/{scope}/{key}"))
     }
 
-    pub(super) async fn claim(&self, intent: &Intent) -> anyhow::Result<()> {
-        let mut item = Item::from([
-            ("pk".to_owned(), Self::key(intent)),
-            ("delete_after_s".to_owned(), AttributeValue::N(DELETE_AFTER.to_owned())),
-        ]);
-        let left = self.item_bytes - bytes(&item) - "data".len();
-        item.insert("data".to_owned(), AttributeValue::B(Blob::new(vec![b'p'; left])));
+    fn item(&self, intent: &Intent, shape: Shape) -> anyhow::Result<Item> {
+        let mut item = match shape {
+            Shape::SameItem => self.record.clone(),
+            Shape::OneAttribute => {
+                let delete_after = AttributeValue::N(DELETE_AFTER.to_owned());
+                Item::from([("delete_after_s".to_owned(), delete_after)])
+            }
+        };
+        item.insert("pk".to_owned(), Self::key(intent));
+        if let Shape::OneAttribute = shape {
+            let left = self.item_bytes - bytes(&item) - "data".len();
+            item.insert("data".to_owned(), AttributeValue::B(Blob::new(vec![b'p'; left])));
+        }
         anyhow::ensure!(bytes(&item) == self.item_bytes, "another size");
+        Ok(item)
+    }
+
+    pub(super) async fn claim(&self, intent: &Intent, shape: Shape) -> anyhow::Result<()> {
+        let item = self.item(intent, shape)?;
         let put = self.client.put_item().table_name(&self.table).set_item(Some(item));
         put.condition_expression("attribute_not_exists(pk)").send().await?;
         Ok(())

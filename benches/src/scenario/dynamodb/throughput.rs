@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Target,
-    raw::{self, Raw},
+    raw::{self, Raw, Shape},
 };
 use crate::{
     cli::Args,
@@ -44,7 +44,10 @@ pub(super) fn run(args: &Args, target: &Target, report: &mut Report) -> anyhow::
     })?;
     let mut bench = Bench { runtime, store, raw, series };
     for clients in [1, 16] {
-        bench.claims(args, report, clients)?;
+        let same = format!("claim, {clients} in flight : conditional PutItem of the same item");
+        bench.claims(args, report, clients, (&same, Shape::SameItem))?;
+        let cheapest = format!("claim, {clients} in flight : one attribute of the same bytes");
+        bench.claims(args, report, clients, (&cheapest, Shape::OneAttribute))?;
         bench.replays(args, report, clients)?;
         bench.fresh(args, report, clients)?;
     }
@@ -52,9 +55,14 @@ pub(super) fn run(args: &Args, target: &Target, report: &mut Report) -> anyhow::
 }
 
 impl Bench {
-    fn claims(&mut self, args: &Args, report: &mut Report, clients: usize) -> anyhow::Result<()> {
-        let what = format!("claim, {clients} in flight : conditional PutItem");
-        if !args.wants(&what) {
+    fn claims(
+        &mut self,
+        args: &Args,
+        report: &mut Report,
+        clients: usize,
+        (what, shape): (&str, Shape),
+    ) -> anyhow::Result<()> {
+        if !args.wants(what) {
             return Ok(());
         }
         let pairs = (0..args.runs).map(|run| {
@@ -72,13 +80,17 @@ impl Bench {
                     let raw = bench.raw.clone();
                     bench.all(intents, clients, move |intent| {
                         let raw = raw.clone();
-                        async move { raw.claim(&intent).await }
+                        async move { raw.claim(&intent, shape).await }
                     })
                 },
             )
         });
         let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
-        add(report, &what, &pairs, Some(Bar::AtLeast(0.9)));
+        let bar = match shape {
+            Shape::SameItem => Some(Bar::AtLeast(0.9)),
+            Shape::OneAttribute => None,
+        };
+        add(report, what, &pairs, bar);
         Ok(())
     }
 
@@ -164,7 +176,7 @@ impl Bench {
         self.all(intents, clients, move |intent| {
             let raw = raw.clone();
             async move {
-                raw.claim(&intent).await?;
+                raw.claim(&intent, Shape::OneAttribute).await?;
                 raw.complete(&intent).await
             }
         })

@@ -16,25 +16,58 @@ use crate::{
 
 const CONNECTIONS: u32 = 64;
 
-/// What is sent, and the bars it has to meet over memory and over a store on a server.
-const PAIRS: [(&str, Keys, f64, f64); 3] = [
-    ("http: new keys, to the bare route", Keys::New, 0.75, 0.40),
-    ("http: the same key, to the bare route", Keys::Same, 0.95, 0.70),
-    ("http: no key, to the bare route", Keys::None, 0.95, 0.95),
+/// A route that is measured beside the bare one.
+struct Pair {
+    what: &'static str,
+    path: &'static str,
+    keys: Keys,
+    bar: Option<Bar>,
+}
+
+const fn pair(what: &'static str, keys: Keys, at_least: f64) -> Pair {
+    Pair { what, path: "/layered", keys, bar: Some(Bar::AtLeast(at_least)) }
+}
+
+const NEW: &str = "http: new keys, to the bare route";
+const SAME: &str = "http: the same key, to the bare route";
+const NONE: &str = "http: no key, to the bare route";
+
+const OVER_MEMORY: [Pair; 3] =
+    [pair(NEW, Keys::New, 0.75), pair(SAME, Keys::Same, 0.95), pair(NONE, Keys::None, 0.95)];
+
+const OVER_REDIS: [Pair; 4] = [
+    pair(NEW, Keys::New, 0.40),
+    pair(SAME, Keys::Same, 0.70),
+    pair(NONE, Keys::None, 0.95),
+    Pair {
+        what: "http: a plain GET in the layer's place, to the bare route",
+        path: "/get",
+        keys: Keys::Same,
+        bar: None,
+    },
+];
+
+const OVER_POSTGRES: [Pair; 3] = [
+    Pair { what: NEW, path: "/layered", keys: Keys::New, bar: None },
+    Pair { what: SAME, path: "/layered", keys: Keys::Same, bar: None },
+    pair(NONE, Keys::None, 0.95),
 ];
 
 pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
-    let is_memory = args.url.starts_with("memory:");
-    for (what, keys, memory, server) in PAIRS.into_iter().filter(|(what, ..)| args.wants(what)) {
-        let bar = Some(Bar::AtLeast(if is_memory { memory } else { server }));
+    let pairs: &[Pair] = match args.url.split(':').next() {
+        Some("memory") => &OVER_MEMORY,
+        Some("redis") => &OVER_REDIS,
+        _ => &OVER_POSTGRES,
+    };
+    for &Pair { what, path, keys, bar } in pairs.iter().filter(|pair| args.wants(pair.what)) {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());
         for number in 0..args.runs {
             // who goes first takes turns
             if number % 2 == 0 {
                 bare.push(load(args, "/bare", keys)?);
-                ours.push(load(args, "/layered", keys)?);
+                ours.push(load(args, path, keys)?);
             } else {
-                ours.push(load(args, "/layered", keys)?);
+                ours.push(load(args, path, keys)?);
                 bare.push(load(args, "/bare", keys)?);
             }
         }

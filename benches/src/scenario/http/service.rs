@@ -1,25 +1,56 @@
-use axum::{Router, http::StatusCode, routing::post};
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::StatusCode,
+    middleware::{Next, from_fn_with_state},
+    response::Response,
+    routing::post,
+};
 use idempotency::{Scope, tower::IdempotencyLayer};
+use redis::{Client, Value, aio::MultiplexedConnection, cmd};
 use tokio::net::TcpListener;
 
 use super::Address;
 use crate::load::RESPONSE_BYTES;
 
-/// Starts a service with one handler on two routes: with the layer, and without it.
+/// Starts a service with one handler on several routes: with the layer, without it, and over Redis with
+/// one plain `GET` in the layer's place.
 pub(super) async fn start(store: &str) -> anyhow::Result<Address> {
+    let plain = match store.starts_with("redis:") {
+        true => Some(Client::open(store)?.get_multiplexed_async_connection().await?),
+        false => None,
+    };
     let store = idempotency::connect(store).await?;
     let layer = IdempotencyLayer::new(store, |request| {
         let token = request.headers.get("authorization")?.to_str().ok()?;
         Scope::new(token.strip_prefix("Bearer ")?).ok()
     });
-    let app = Router::new()
+    let mut app = Router::new()
         .route("/layered", post(handle))
         .route_layer(layer)
         .route("/bare", post(handle));
+    if let Some(connection) = plain {
+        let get = from_fn_with_state(connection, get);
+        app = app.merge(Router::new().route("/get", post(handle)).route_layer(get));
+    }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, app).await });
     Ok(address)
+}
+
+/// The least that a layer over Redis could do: one round trip by the same driver.
+async fn get(
+    State(mut connection): State<MultiplexedConnection>,
+    request: Request,
+    next: Next,
+) -> Result<Response, StatusCode> {
+    let key = request.headers().get("idempotency-key").ok_or(StatusCode::BAD_REQUEST)?;
+    let mut get = cmd("GET");
+    get.arg(key.as_bytes());
+    let _value: Value =
+        get.query_async(&mut connection).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    Ok(next.run(request).await)
 }
 
 async fn handle(body: String) -> (StatusCode, String) {
