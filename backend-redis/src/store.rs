@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use idempotency_core::{
     ClaimOutcome, ClaimRequest, CompleteRequest, Connected, CorruptRecord, ErrorKind,
     FinishOutcome, IdempotencyKey, IdempotencyStore, Namespace, Operation, Record, Release,
@@ -146,20 +147,24 @@ impl RedisStore {
     }
 
     /// Answers an error when nothing came back in time (C51).
-    pub(crate) async fn within_timeout<T>(
+    ///
+    /// No `async fn`, which would keep `work` twice: these futures are large as it is.
+    pub(crate) fn within_timeout<T>(
         &self,
         operation: Operation,
         work: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
+    ) -> impl Future<Output = Result<T, StoreError>> + Send {
         let timeout = self.inner.timeout;
-        tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
-            // it may hang for ever, or the server behind it may have been replaced
-            self.inner.link.give_up_connection();
-            let detail = format!("no reply within {timeout:?}");
-            let error = StoreError::new(operation, ErrorKind::Timeout, detail);
-            let only_reads =
-                matches!(operation, Operation::Lookup | Operation::List | Operation::Doctor);
-            Err(if only_reads { error.without_effect() } else { error })
+        tokio::time::timeout(timeout, work).map(move |ended| {
+            ended.unwrap_or_else(|_| {
+                // it may hang for ever, or the server behind it may have been replaced
+                self.inner.link.give_up_connection();
+                let detail = format!("no reply within {timeout:?}");
+                let error = StoreError::new(operation, ErrorKind::Timeout, detail);
+                let only_reads =
+                    matches!(operation, Operation::Lookup | Operation::List | Operation::Doctor);
+                Err(if only_reads { error.without_effect() } else { error })
+            })
         })
     }
 
@@ -259,14 +264,7 @@ impl RedisStore {
         value: &[u8],
         life: &[u8],
     ) -> Result<Hot, StoreError> {
-        let key = place.key.as_str();
-        // of the size they will have: nothing is moved while they are put together
-        let mut set = Cmd::with_capacity(7, key.len() + value.len() + life.len() + 16);
-        set.arg("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(life);
-        let mut pttl = Cmd::with_capacity(2, key.len() + 4);
-        pttl.arg("PTTL").arg(key);
-        let mut commands = Pipeline::with_capacity(2);
-        commands.add_command(set).add_command(pttl).ignore_errors();
+        let commands = hot_commands(place.key.as_str(), value, life);
         let reply = self.send(Operation::Claim, &Request::Hot(&commands)).await?;
         match (reply.first, reply.second) {
             (Ok(set), Some(Ok(left))) => answer::hot_claim(request, place.name, [set, left]),
@@ -318,6 +316,17 @@ impl RedisStore {
         let reply = reply.map_err(|error| self.classify(Operation::Claim, &error))?;
         self.in_step(answer::claim(request, place.name, reply))
     }
+}
+
+/// Of the size they will have: nothing is moved while they are put together.
+fn hot_commands(key: &str, value: &[u8], life: &[u8]) -> Pipeline {
+    let mut set = Cmd::with_capacity(7, key.len() + value.len() + life.len() + 16);
+    set.arg("SET").arg(key).arg(value).arg("NX").arg("GET").arg("PX").arg(life);
+    let mut pttl = Cmd::with_capacity(2, key.len() + 4);
+    pttl.arg("PTTL").arg(key);
+    let mut commands = Pipeline::with_capacity(2);
+    commands.add_command(set).add_command(pttl).ignore_errors();
+    commands
 }
 
 #[async_trait]

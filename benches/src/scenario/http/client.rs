@@ -26,6 +26,8 @@ pub(super) struct Client {
     path: &'static str,
     keys: Keys,
     number: u32,
+    /// No two runs use the same keys, also where the store is the same.
+    series: u32,
     sent: u32,
 }
 
@@ -36,14 +38,14 @@ impl Client {
         address: Address,
         path: &'static str,
         keys: Keys,
-        number: u32,
+        (series, number): (u32, u32),
     ) -> anyhow::Result<Self> {
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
         let (connection, driven) = handshake(TokioIo::new(socket)).await?;
         // a connection that breaks fails the request on it
         tokio::spawn(driven);
-        Ok(Self { connection, path, keys, number, sent: 0 })
+        Ok(Self { connection, path, keys, number, series, sent: 0 })
     }
 
     /// One request after the other, each of which must succeed.
@@ -71,7 +73,8 @@ impl Client {
         };
         let request = match number {
             Some(number) => {
-                let key = format!("{:08x}-0000-4000-8000-{number:012x}", self.number);
+                let (series, client) = (self.series, self.number);
+                let key = format!("{series:08x}-{client:04x}-4000-8000-{number:012x}");
                 request.header("idempotency-key", key)
             }
             None => request,

@@ -35,10 +35,16 @@ const NONE: &str = "http: no key, to the bare route";
 const OVER_MEMORY: [Pair; 3] =
     [pair(NEW, Keys::New, 0.75), pair(SAME, Keys::Same, 0.95), pair(NONE, Keys::None, 0.95)];
 
-const OVER_REDIS: [Pair; 4] = [
+const OVER_REDIS: [Pair; 5] = [
     pair(NEW, Keys::New, 0.40),
     pair(SAME, Keys::Same, 0.70),
     pair(NONE, Keys::None, 0.95),
+    Pair {
+        what: "http: a plain SET NX and SET in the layer's place, to the bare route",
+        path: "/set",
+        keys: Keys::New,
+        bar: None,
+    },
     Pair {
         what: "http: a plain GET in the layer's place, to the bare route",
         path: "/get",
@@ -59,16 +65,18 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         Some("redis") => &OVER_REDIS,
         _ => &OVER_POSTGRES,
     };
+    let mut series = std::process::id().wrapping_shl(12);
     for &Pair { what, path, keys, bar } in pairs.iter().filter(|pair| args.wants(pair.what)) {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());
         for number in 0..args.runs {
+            series = series.wrapping_add(1);
             // who goes first takes turns
             if number % 2 == 0 {
-                bare.push(load(args, "/bare", keys)?);
-                ours.push(load(args, path, keys)?);
+                bare.push(load(args, "/bare", keys, series)?);
+                ours.push(load(args, path, keys, series)?);
             } else {
-                ours.push(load(args, path, keys)?);
-                bare.push(load(args, "/bare", keys)?);
+                ours.push(load(args, path, keys, series)?);
+                bare.push(load(args, "/bare", keys, series)?);
             }
         }
         let mut add = |what: &str, unit, figure: fn(&Taken) -> f64, bar| {
@@ -87,14 +95,14 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Requests on a service with a store of its own.
-fn load(args: &Args, path: &'static str, keys: Keys) -> anyhow::Result<Taken> {
+/// Requests on a service of their own.
+fn load(args: &Args, path: &'static str, keys: Keys, series: u32) -> anyhow::Result<Taken> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let address = runtime.block_on(service::start(&args.url))?;
     let each = (args.keys / 4 / CONNECTIONS).max(1);
     let mut clients = Vec::new();
     for number in 0..CONNECTIONS {
-        clients.push(runtime.block_on(Client::connect(address, path, keys, number))?);
+        clients.push(runtime.block_on(Client::connect(address, path, keys, (series, number)))?);
     }
     // what is made at the first use is not what is measured
     clients = all(&runtime, clients, 10)?;
