@@ -13,6 +13,7 @@ mod duplicates;
 mod faulty_store;
 mod framing;
 mod grpc;
+mod grpc_web;
 mod identity;
 mod joined;
 mod key_sources;
