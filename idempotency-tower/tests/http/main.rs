@@ -32,5 +32,6 @@ mod store_trouble;
 mod streams;
 mod support;
 mod trailers;
+mod turned_away;
 mod uploads;
 mod webhooks;
