@@ -1,6 +1,10 @@
 //! Arguments that several verbs share.
 
-use std::{env, str::FromStr, time::Duration};
+use std::{
+    env::{self, VarError},
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use idempotency::{IdempotencyKey, KeyError, Record, Scope, SeenClaim};
@@ -23,7 +27,13 @@ impl FromStr for StoreAddress {
         let Some(name) = text.strip_prefix("env:") else {
             return Ok(Self(text.to_owned()));
         };
-        env::var(name).map(Self).map_err(|_| format!("the environment has no variable `{name}`"))
+        env::var(name).map(Self).map_err(|error| match error {
+            VarError::NotPresent => format!("the environment has no variable `{name}`"),
+            // what it holds may be half a password
+            VarError::NotUnicode(_) => {
+                format!("the variable `{name}` of the environment is no UTF-8, as a URL has to be")
+            }
+        })
     }
 }
 

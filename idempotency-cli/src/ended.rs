@@ -64,7 +64,7 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code_of(error))
 }
 
-fn code_of(error: &anyhow::Error) -> u8 {
+pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if let Some(refused) = cause.downcast_ref::<Refused>() {
             return match refused {

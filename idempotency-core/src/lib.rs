@@ -19,7 +19,7 @@ pub use executor::{
     Classify, Codec, CodecError, ConfigError, DetachedClaim, Disposition, Error, Event, EventKind,
     Idempotency, IdempotencyBuilder, Joined, Measurement, Never, NotKept, NotKeptReason, Observer,
     OnDuplicate, OnStoreFailure, Otherwise, Outcome, Question, Recorded, Recovery, Replayed,
-    ResultPolicy, Settle, Source, TracingObserver, Verdict,
+    ResultPolicy, Settle, Source, TracingObserver, TurnedAway, Verdict,
 };
 pub use fingerprint::{Fingerprint, FingerprintBuilder, FingerprintError, FingerprintKey};
 pub use key::{IdempotencyKey, KeyDigest, KeyError, Namespace, NamespaceError, Scope, StorageKey};

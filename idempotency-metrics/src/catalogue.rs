@@ -48,6 +48,11 @@ const OUTCOME: &[&str] = &["backend", "profile", "outcome"];
 
 pub(crate) const REQUESTS: Metric =
     counter("idempotency_requests_total", "Requests under a key, by what they were told.", OUTCOME);
+pub(crate) const TURNED_AWAY: Metric = counter(
+    "idempotency_turned_away_total",
+    "Requests that were refused before anything was claimed for them, by why.",
+    &["backend", "profile", "reason"],
+);
 pub(crate) const ATTEMPTS: Metric =
     counter("idempotency_attempts_total", "Attempts that have ended, by how.", OUTCOME);
 pub(crate) const LEASE_LOSSES: Metric = counter(
@@ -128,6 +133,7 @@ pub(crate) const SWEEP_BACKLOG: Metric = gauge(
 /// Every metric of this crate.
 pub const METRICS: &[Metric] = &[
     REQUESTS,
+    TURNED_AWAY,
     ATTEMPTS,
     LEASE_LOSSES,
     HOLD_LIMITS,

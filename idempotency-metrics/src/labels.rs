@@ -1,6 +1,6 @@
 //! The values of labels.
 
-use idempotency_core::{BeginOutcome, ErrorKind, EventKind, Operation, Release};
+use idempotency_core::{BeginOutcome, ErrorKind, EventKind, Operation, Release, TurnedAway};
 
 /// What requests are told.
 pub(crate) const REQUEST_OUTCOMES: &[(BeginOutcome, &str)] = &[
@@ -12,6 +12,20 @@ pub(crate) const REQUEST_OUTCOMES: &[(BeginOutcome, &str)] = &[
     (BeginOutcome::Unknown, "unknown"),
     (BeginOutcome::Unprotected, "unprotected"),
     (BeginOutcome::Refused, "refused"),
+];
+
+/// Why requests never come to the executor, as the problem types of the HTTP layer say it; the last one is
+/// for what a later core may tell.
+pub(crate) const TURNED_AWAY_FOR: &[(Option<TurnedAway>, &str)] = &[
+    (Some(TurnedAway::NoPrincipal), "no_principal"),
+    (Some(TurnedAway::KeyMissing), "key_missing"),
+    (Some(TurnedAway::KeyInvalid), "key_invalid"),
+    (Some(TurnedAway::BodyTooLarge), "body_too_large"),
+    (Some(TurnedAway::BodyTooSlow), "body_too_slow"),
+    (Some(TurnedAway::BodyUnreadable), "body_unreadable"),
+    (Some(TurnedAway::Overloaded), "overloaded"),
+    (Some(TurnedAway::ShuttingDown), "shutting_down"),
+    (None, "other"),
 ];
 
 /// How attempts end.

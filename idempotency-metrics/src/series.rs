@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use idempotency_core::{
-    AttemptNumber, BeginOutcome, ErrorKind, Event, EventKind, Measurement, Operation,
+    AttemptNumber, BeginOutcome, ErrorKind, Event, EventKind, Measurement, Operation, TurnedAway,
 };
 use metrics::{Counter, Gauge, Histogram};
 
@@ -10,6 +10,7 @@ use crate::{
     counters::{Counters, position},
     labels::{
         ENDS, ERROR_KINDS, End, OPERATIONS, REQUEST_OUTCOMES, RETRY_EXECUTED, RETRY_REPLAYED,
+        TURNED_AWAY_FOR,
     },
     recording::Recording,
 };
@@ -18,6 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Series {
     requests: Counters<BeginOutcome>,
+    turned_away: Counters<Option<TurnedAway>>,
     attempts: Counters<End>,
     lease_losses: Counter,
     hold_limits: Counter,
@@ -59,6 +61,9 @@ impl Series {
         Self {
             requests: Counters::new(REQUEST_OUTCOMES, |outcome| {
                 to.counter(all::REQUESTS, with("outcome", outcome))
+            }),
+            turned_away: Counters::new(TURNED_AWAY_FOR, |reason| {
+                to.counter(all::TURNED_AWAY, with("reason", reason))
             }),
             attempts: Counters::new(ENDS, |outcome| {
                 to.counter(all::ATTEMPTS, with("outcome", outcome))
@@ -103,6 +108,7 @@ impl Series {
     pub(crate) fn measure(&self, measurement: Measurement) {
         match measurement {
             Measurement::Begun { outcome, .. } => self.requests.add_one(&outcome),
+            Measurement::TurnedAway { reason } => self.turned_away.add_one(&Some(reason)),
             Measurement::StoreCall { operation, elapsed, .. } => {
                 if let Some(of) = self.of_operation(operation) {
                     of.duration.record(elapsed);

@@ -93,6 +93,11 @@ impl Config {
         if profile.never_final.contains(&status) {
             return Disposition::Failed;
         }
+        // of a request that has come in full it can only say that the work took too long
+        let status = match status {
+            StatusCode::REQUEST_TIMEOUT => StatusCode::GATEWAY_TIMEOUT,
+            status => status,
+        };
         profile
             .result_policy
             .unwrap_or_else(|| self.idempotency.result_policy())

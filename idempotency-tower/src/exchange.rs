@@ -169,9 +169,7 @@ impl Exchange {
             return Answered { head, body: Captured::Untouched(body), disposition };
         }
         let body = capture(&head.headers, body, self.config.bounds()).await;
-        if grpc::is_grpc(&head.headers)
-            && let Some(status) = grpc::status(&head.headers, &body)
-        {
+        if let Some(status) = grpc::status(&head.headers, &body) {
             disposition = by_status(status);
         }
         Answered { head, body, disposition }

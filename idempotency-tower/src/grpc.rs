@@ -1,5 +1,7 @@
 //! gRPC: what it says of an answer stands in its trailers, and refusals have codes of their own.
 
+mod web;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body::Body;
@@ -15,15 +17,37 @@ const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 /// What a message is not written in as it is; beside it all that is not ASCII.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
-/// Whether this is gRPC. gRPC-Web writes its trailers into the body and is taken for any other answer.
-pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    const GRPC: &[u8] = b"application/grpc";
-    let Some(value) = headers.get(header::CONTENT_TYPE) else {
-        return false;
-    };
-    match value.as_bytes().split_at_checked(GRPC.len()) {
-        Some((GRPC, rest)) => matches!(rest.first(), None | Some(b'+' | b';')),
-        _ => false,
+/// How gRPC is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Grpc,
+    /// For browsers: the trailers are the last piece of the body.
+    Web,
+    /// The same in base64.
+    WebText,
+}
+
+impl Dialect {
+    /// None: this is no gRPC.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let kind = headers.get(header::CONTENT_TYPE)?.as_bytes();
+        let rest = kind.strip_prefix(Self::Grpc.content_type().as_bytes())?;
+        let (dialect, rest) = if let Some(rest) = rest.strip_prefix(b"-web-text") {
+            (Self::WebText, rest)
+        } else if let Some(rest) = rest.strip_prefix(b"-web") {
+            (Self::Web, rest)
+        } else {
+            (Self::Grpc, rest)
+        };
+        matches!(rest.first(), None | Some(b'+' | b';')).then_some(dialect)
+    }
+
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Grpc => "application/grpc",
+            Self::Web => "application/grpc-web",
+            Self::WebText => "application/grpc-web-text",
+        }
     }
 }
 
@@ -33,13 +57,23 @@ pub(crate) fn status<R>(headers: &HeaderMap, body: &Captured<R>) -> Option<Statu
 where
     R: Body<Data = Bytes>,
 {
+    let dialect = Dialect::of(headers)?;
     // an answer without messages has its trailers in its head
-    let code = headers.get(&STATUS).or_else(|| match body {
-        Captured::Whole { trailers, .. } => trailers.as_ref()?.get(&STATUS),
+    let code = match (headers.get(&STATUS), body) {
+        (Some(code), _) => number(code.as_bytes()),
+        (None, Captured::Whole { data, .. }) if dialect != Dialect::Grpc => {
+            web::status(data, dialect)
+        }
+        (None, Captured::Whole { trailers: Some(trailers), .. }) => {
+            number(trailers.get(&STATUS)?.as_bytes())
+        }
         _ => None,
-    })?;
-    let code = code.to_str().ok()?.parse().ok()?;
-    StatusCode::from_u16(as_http(code)).ok()
+    };
+    StatusCode::from_u16(as_http(code?)).ok()
+}
+
+fn number(code: &[u8]) -> Option<u16> {
+    str::from_utf8(code).ok()?.trim().parse().ok()
 }
 
 /// As the status codes of gRPC are explained: what may be tried again passes by itself.
@@ -85,13 +119,17 @@ const fn code(refusal: Refusal) -> u16 {
 }
 
 /// A refusal as gRPC has it: all in the head.
-pub(crate) fn refused<R>(refusal: Refusal, profile: &Profile) -> Response<HttpBody<R>>
+pub(crate) fn refused<R>(
+    refusal: Refusal,
+    dialect: Dialect,
+    profile: &Profile,
+) -> Response<HttpBody<R>>
 where
     R: Body<Data = Bytes>,
 {
     let mut response = Response::new(HttpBody::held(Bytes::new(), None));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(dialect.content_type()));
     headers.insert(STATUS, code(refusal).into());
     let detail = refusal.detail(profile);
     let message = utf8_percent_encode(&detail, ESCAPED).to_string();
@@ -113,12 +151,26 @@ mod tests {
         let headers = |kind: &'static str| {
             HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))])
         };
-        for kind in ["application/grpc", "application/grpc+proto", "application/grpc;a=b"] {
-            assert!(is_grpc(&headers(kind)), "{kind}");
+        for (dialect, suffix) in
+            [(Dialect::Grpc, ""), (Dialect::Web, "-web"), (Dialect::WebText, "-web-text")]
+        {
+            assert_eq!(dialect.content_type(), format!("application/grpc{suffix}"));
+            for more in ["", "+proto", ";a=b"] {
+                let kind = format!("application/grpc{suffix}{more}").leak();
+                assert_eq!(Dialect::of(&headers(kind)), Some(dialect), "{kind}");
+            }
         }
-        for kind in ["application/grpc-web", "application/json", "application/grpcs", ""] {
-            assert!(!is_grpc(&headers(kind)), "{kind}");
+        for kind in [
+            "application/json",
+            "application/grpcs",
+            "application/grpc-",
+            "application/grpc-webs",
+            "application/grpc-web-texts",
+            "",
+        ] {
+            assert_eq!(Dialect::of(&headers(kind)), None, "{kind}");
         }
+        assert_eq!(Dialect::of(&HeaderMap::new()), None);
     }
 
     /// Kind of fault: a call that could be tried again is replayed for a day (H-19), since its HTTP status

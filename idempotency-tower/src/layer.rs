@@ -86,7 +86,8 @@ impl IdempotencyLayer {
         self.executor(|executor| executor.with_retention(retention))
     }
 
-    /// What happens to a repetition while the first request runs. Default: it is refused.
+    /// What happens to a repetition while the first request runs. Default: it is refused. One that waits
+    /// counts as under way: see [`max_in_flight`](Self::max_in_flight).
     #[must_use]
     pub fn on_duplicate(self, on_duplicate: OnDuplicate) -> Self {
         self.executor(|executor| executor.with_on_duplicate(on_duplicate))
@@ -106,7 +107,7 @@ impl IdempotencyLayer {
         self.executor(|executor| executor.with_recovery(recovery))
     }
 
-    /// Which statuses are final.
+    /// Which statuses are final. A 408 of the inner service counts as a 504: all of the request was there.
     #[must_use]
     pub fn result_policy(self, policy: ResultPolicy) -> Self {
         self.with(|config| config.profile.result_policy = Some(policy))
@@ -161,7 +162,9 @@ impl IdempotencyLayer {
     }
 
     /// How many requests with a key may be under way at once; more are answered with 503. Each holds
-    /// up to a request and a response body in memory. Default 1024. Not shared with earlier clones.
+    /// up to a request and a response body in memory. Default 1024. Not shared with earlier clones, so
+    /// routes whose duplicates wait can have a cap of their own, and have to be
+    /// [drained](Self::drain) of their own.
     #[must_use]
     pub fn max_in_flight(self, requests: usize) -> Self {
         Self { flight: Arc::new(Flight::new(requests)), ..self }

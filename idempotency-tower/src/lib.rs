@@ -24,6 +24,7 @@ mod request_settings;
 mod service;
 mod stored_headers;
 mod stored_response;
+mod turned_away;
 
 #[cfg(feature = "axum")]
 pub use attempt_extractor::NoAttempt;

@@ -34,12 +34,12 @@ pub(crate) enum Refusal {
 pub(crate) enum Asking {
     /// As problem details.
     Http,
-    Grpc,
+    Grpc(grpc::Dialect),
 }
 
 impl Asking {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        if grpc::is_grpc(headers) { Self::Grpc } else { Self::Http }
+        grpc::Dialect::of(headers).map_or(Self::Http, Self::Grpc)
     }
 }
 
@@ -84,7 +84,7 @@ impl Refusal {
     {
         match request {
             Asking::Http => self.into_response(profile),
-            Asking::Grpc => grpc::refused(self, profile),
+            Asking::Grpc(dialect) => grpc::refused(self, dialect, profile),
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
     exchange,
     flight::Flight,
     refusal::Asking,
+    turned_away,
 };
 
 /// The service that [`IdempotencyLayer`](crate::IdempotencyLayer) makes.
@@ -85,7 +86,10 @@ where
         let head = Box::new(head);
         ResponseFuture::keyed(Detached::new(|no_return| async move {
             match admit(&config, &flight, head, body).await {
-                Err(refusal) => Ok(refusal.answer_to(asking, &config.profile)),
+                Err(refusal) => {
+                    turned_away::tell(refusal, &config.idempotency);
+                    Ok(refusal.answer_to(asking, &config.profile))
+                }
                 Ok(Admitted { arrived, identity: Some(identity) }) => {
                     no_return.pass();
                     exchange::run(config, arrived, identity, inner).await

@@ -52,9 +52,9 @@ pub(crate) fn router(
         if keys.is_empty() {
             continue;
         }
-        let Arguments { fail_first, work, .. } = *arguments;
+        let Arguments { fail_first, work, body_timeout, .. } = *arguments;
         let layer = layer(idempotency.clone(), scheme);
-        let gate = Arc::new(Gate { scheme, keys, clock: SystemClock::new() });
+        let gate = Arc::new(Gate { scheme, keys, body_timeout, clock: SystemClock::new() });
         // from the inside out: the handler, the idempotency layer, the signature
         let endpoint = Router::new()
             .route(scheme.path(), post(handle))

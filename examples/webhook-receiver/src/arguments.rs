@@ -31,6 +31,10 @@ pub struct Arguments {
     #[arg(value_delimiter = ',')]
     pub stripe_secret: Vec<Secret>,
 
+    /// How long the body of a delivery may take to arrive
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub body_timeout: Duration,
+
     /// How many deliveries fail before the first that is handled
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub fail_first: usize,

@@ -1,4 +1,6 @@
-//! The program: it listens until Ctrl-C.
+//! The program: it listens until it is asked to end.
+
+mod shutdown;
 
 use anyhow::Result;
 use clap::Parser;
@@ -9,5 +11,7 @@ async fn main() -> Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
     let receiver = Receiver::bind(&Arguments::parse()).await?;
     println!("{}", receiver.greeting());
-    receiver.serve(async { _ = tokio::signal::ctrl_c().await }).await
+    receiver.serve(shutdown::asked_for(), shutdown::insisted_on()).await?;
+    println!("webhook-receiver has finished all it had begun");
+    Ok(())
 }

@@ -48,13 +48,22 @@ impl Receiver {
 
     /// Answers until `asked` ends, then finishes what it has begun.
     ///
+    /// Senders that never finish what they send, or what they read, are waited for until `insisted`
+    /// ends.
+    ///
     /// # Errors
     /// The server broke. What had begun may not be finished.
-    pub async fn serve<A>(self, asked: A) -> Result<()>
+    pub async fn serve<A, I>(self, asked: A, insisted: I) -> Result<()>
     where
         A: Future<Output = ()> + Send + 'static,
+        I: Future<Output = ()> + Send,
     {
-        axum::serve(self.listener, self.router).with_graceful_shutdown(asked).await?;
+        let server = axum::serve(self.listener, self.router).with_graceful_shutdown(asked);
+        tokio::select! {
+            ended = server => ended?,
+            () = insisted => {}
+        }
+        // deliveries whose sender has gone are finished and stored too
         for layer in &self.layers {
             layer.drain().await;
         }

@@ -151,11 +151,15 @@ pub(crate) enum Encoding {
     Raw,
 }
 
+const RAW: &str = "--as raw takes what `lookup --response FILE --raw` writes";
+
 impl Encoding {
     pub(crate) fn answer(self, content: Vec<u8>) -> anyhow::Result<Answer> {
         Ok(match self {
             Self::Bytes => Answer::bytes(content),
-            Self::Raw => Answer::from_stored(content.into())?,
+            Self::Raw if content.is_empty() => bail!("the response is empty: {RAW}"),
+            Self::Raw => Answer::from_stored(content.into())
+                .with_context(|| format!("the response is no answer as it is stored: {RAW}"))?,
             Self::Value => Answer::value::<_, Box<RawValue>>(&Ok(json(&content)?), Codec::Json)?,
             Self::Error => Answer::value::<Box<RawValue>, _>(&Err(json(&content)?), Codec::Json)?,
             Self::Http => stored_response(&read_message(&content)?)
@@ -215,12 +219,15 @@ mod tests {
 
     #[test]
     fn files_that_are_no_answer_are_refused_with_the_form() {
-        let cases: [(Encoding, &[u8], &str); 5] = [
+        let cases: [(Encoding, &[u8], &str); 8] = [
             (Encoding::Value, b"{", "no JSON"),
             (Encoding::Http, b"{}", "HTTP/1.1 201 Created"),
             (Encoding::Http, b"HTTP/1.1 200 OK\r\na: b\r\n", "empty line"),
             (Encoding::Http, b"", "empty line"),
-            (Encoding::Raw, b"{}", "format"),
+            (Encoding::Raw, b"", "is empty: --as raw takes what `lookup"),
+            (Encoding::Raw, b"\x01", "shorter than the 3 bytes"),
+            (Encoding::Raw, b"{}{}", "begins with the bytes 7b 7d 7b"),
+            (Encoding::Raw, b"{}{}", "--as raw takes what `lookup"),
         ];
         for (encoding, file, hint) in cases {
             let error = format!("{:#}", encoding.answer(file.to_vec()).unwrap_err());

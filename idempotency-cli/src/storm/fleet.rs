@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use tokio::{
@@ -188,7 +188,8 @@ async fn keep(
         if was_killed? {
             slot.killed.fetch_add(1, Ordering::Relaxed);
         } else if !stop.is_cancelled() {
-            return Err(anyhow!("a worker process ended by itself: {status}"));
+            let detail = format!("the storm ended: a worker process ended by itself: {status}");
+            return Err(Refused::StoreFailed(detail).into());
         }
     }
     Ok(())

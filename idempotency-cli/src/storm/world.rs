@@ -21,6 +21,7 @@ use super::{
     pace::Pace,
     shop::Shop,
 };
+use crate::ended::Refused;
 
 /// Which world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +65,7 @@ pub(super) async fn run(
         pace,
     };
     let paid = pay_all(plan, world, &network, progress).await?;
-    network.under_way.close();
-    let ended = tokio::time::timeout(PATIENCE, network.under_way.wait()).await;
-    ended.context("requests are still under way two minutes after the last payment")?;
+    all_ended(&network.under_way).await?;
     let entries = network.service.ledger().entries().context("reading the ledger")?;
     let mut findings = Findings::new(plan, world, &paid, &entries);
     let Answers { replayed, in_progress, wrong, refused, crashed, .. } = &*network.answers;
@@ -79,6 +78,20 @@ pub(super) async fn run(
         findings.killed = fleet.stop().await?;
     }
     Ok(findings)
+}
+
+/// Waits for the requests whose clients have left.
+async fn all_ended(under_way: &TaskTracker) -> Result<(), Refused> {
+    under_way.close();
+    let ended = tokio::time::timeout(PATIENCE, under_way.wait()).await;
+    ended.map_err(|_| {
+        let (minutes, requests) = (PATIENCE.as_secs() / 60, under_way.len());
+        let detail = format!(
+            "the storm ended: {minutes} minutes after the last payment requests are still under way \
+             ({requests}): the store does not answer, or a worker process hangs"
+        );
+        Refused::StoreFailed(detail)
+    })
 }
 
 async fn pay_all(
@@ -115,5 +128,20 @@ async fn pay_all(
                 Some(merchant) => paid.extend(merchant.context("a merchant")?),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kind of fault: "called wrongly" for a store that does not come back.
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_never_end_are_a_store_that_failed() {
+        let under_way = TaskTracker::new();
+        under_way.spawn(std::future::pending::<()>());
+        let error = all_ended(&under_way).await.unwrap_err();
+        assert!(error.to_string().contains("still under way (1)"), "{error}");
+        assert_eq!(crate::ended::code_of(&error.into()), 3);
     }
 }

@@ -74,6 +74,18 @@ fn a_server_that_cannot_be_reached_ends_with_3() {
     }
 }
 
+/// Kind of fault: a variable that is there is said to be missing. What it holds is not shown.
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_told_apart_from_one_that_is_missing() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let url = std::ffi::OsStr::from_bytes(b"redis://user:hunter2\xff@127.0.0.1/");
+    let ran = ran(&program().env("STORE", url).args(["list", "env:STORE"]).output().unwrap());
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("`STORE`") && ran.err.contains("no UTF-8"), "{ran:?}");
+    assert!(!ran.err.contains("hunter2"), "{ran:?}");
+}
+
 /// A password in an argument is in every list of processes.
 #[test]
 fn a_store_url_is_taken_from_the_environment() {

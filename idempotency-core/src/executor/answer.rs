@@ -43,11 +43,11 @@ pub enum NotKeptReason {
 pub enum AnswerError {
     /// Not written by the executor, or by a newer one.
     #[error(
-        "the stored answer has format {found:?}, this release reads 1: finish the upgrade, \
-         or check what else completes these keys"
+        "the stored answer {}: finish the upgrade, or check what else completes these keys",
+        as_found(*found)
     )]
     Format {
-        /// The first bytes.
+        /// The first bytes; none: there are fewer than three.
         found: Option<[u8; 3]>,
     },
     /// Written with a codec that is not compiled in.
@@ -67,6 +67,17 @@ pub enum AnswerError {
         /// What was asked for.
         wanted: &'static str,
     },
+}
+
+fn as_found(head: Option<[u8; 3]>) -> String {
+    match head {
+        Some([a, b, c]) => {
+            format!(
+                "begins with the bytes {a:02x} {b:02x} {c:02x}, which this release does not read"
+            )
+        }
+        None => "is shorter than the 3 bytes that every answer begins with".to_owned(),
+    }
 }
 
 /// What an answer holds.
@@ -251,6 +262,9 @@ mod tests {
         for bytes in [&b""[..], b"\x01", b"\x01\x00", b"\x02\x00\x01{}", b"\x01\x04\x00", b"{}{}"] {
             let stored = Answer::from_stored(Bytes::copy_from_slice(bytes));
             assert!(matches!(stored, Err(AnswerError::Format { .. })), "{bytes:?}");
+            let told = stored.unwrap_err().to_string();
+            let head = if bytes.len() < 3 { "is shorter than" } else { "begins with the bytes " };
+            assert!(told.contains(head) && !told.contains("None"), "{told}");
         }
         let read = |bytes: &'static [u8]| {
             Answer::from_stored(Bytes::from_static(bytes)).unwrap().to_value::<u64, String>()

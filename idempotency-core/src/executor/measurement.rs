@@ -40,6 +40,34 @@ pub enum Measurement {
         /// How long it has waited.
         elapsed: Duration,
     },
+    /// A request was [turned away](super::Idempotency::turn_away) before anything was claimed for it.
+    TurnedAway {
+        /// Why.
+        reason: TurnedAway,
+    },
+}
+
+/// Why a request was turned away before anything was claimed for it, by what stands before an executor: a
+/// layer for HTTP, a consumer of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TurnedAway {
+    /// It names nobody whose key it could be.
+    NoPrincipal,
+    /// It has no key, and needs one.
+    KeyMissing,
+    /// Its key cannot be used.
+    KeyInvalid,
+    /// Its body is larger than is taken.
+    BodyTooLarge,
+    /// Its body did not arrive in time.
+    BodyTooSlow,
+    /// Its body broke off.
+    BodyUnreadable,
+    /// As many as are allowed were under way.
+    Overloaded,
+    /// The process takes no new requests.
+    ShuttingDown,
 }
 
 /// What a call of `begin` came to.

@@ -39,7 +39,7 @@ pub use error::{CheckpointError, ConfigError, Error};
 pub use event::{Event, EventKind, Source};
 pub use guard::ClaimGuard;
 pub use joining::{Joined, Otherwise};
-pub use measurement::{BeginOutcome, Measurement};
+pub use measurement::{BeginOutcome, Measurement, TurnedAway};
 pub use observer::{Observer, TracingObserver};
 pub use outcome::{Begun, NotKept, Outcome, Recorded, Replayed};
 pub use policy::{Classify, Disposition, Never, ResultPolicy};
@@ -132,6 +132,12 @@ impl Idempotency {
             let elapsed = now.saturating_sub(since);
             self.shared.measure(Measurement::Begun { outcome, elapsed });
         }
+    }
+
+    /// Tells whoever [measures](Observer::measures) that a request does not come to `begin` or `run`: what
+    /// stands before them has turned it away. So it is counted beside those that come.
+    pub fn turn_away(&self, reason: TurnedAway) {
+        self.shared.measure(Measurement::TurnedAway { reason });
     }
 
     /// Declares the outcome of an abandoned attempt, after looking into it. `seen` comes from

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use idempotency_core::{
     Answer, BeginOutcome, Begun, ErrorKind, Event, Idempotency, IdempotencyBuilder, Measurement,
-    Observer, OnDuplicate, OnStoreFailure, Operation, Release, Source,
+    Observer, OnDuplicate, OnStoreFailure, Operation, Release, Source, TurnedAway,
 };
 
 use crate::support::*;
@@ -58,6 +58,19 @@ fn call(operation: Operation, error: Option<ErrorKind>, millis: u64) -> Measurem
 
 fn begun(outcome: BeginOutcome, millis: u64) -> Measurement {
     Measurement::Begun { outcome, elapsed: ms(millis) }
+}
+
+/// What never comes to the executor is told beside what does, by its label.
+#[test]
+fn what_is_turned_away_is_told_to_who_measures() {
+    let (idempotency, measured) = measured(builder(store()));
+    let idempotency = idempotency.with_label("payouts");
+    idempotency.turn_away(TurnedAway::KeyMissing);
+    let source = Source { store: "map", label: "payouts" };
+    let told = Measurement::TurnedAway { reason: TurnedAway::KeyMissing };
+    assert_eq!(*measured.0.lock().unwrap(), [(source, told)]);
+    let deaf = builder(store()).observer(WantsNoNumbers).build().unwrap();
+    deaf.turn_away(TurnedAway::KeyMissing);
 }
 
 #[tokio::test(start_paused = true)]

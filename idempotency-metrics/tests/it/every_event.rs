@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use idempotency_core::{
     AttemptNumber, BeginOutcome, ErrorKind, Event, EventKind, Measurement, Observer, Operation,
-    Release,
+    Release, TurnedAway,
 };
 
 use crate::support::{Recorded, SOURCE, key};
@@ -126,6 +126,24 @@ fn every_measurement_moves_its_metrics_and_no_other() {
         measured_by(Measurement::WaitEnded { elapsed }),
         ["wait_duration_seconds_count +1", "wait_duration_seconds_sum +1.5", "waiters -1"]
     );
+}
+
+/// Why a request was turned away has a value of its own, that of the problem type it is answered with.
+#[test]
+fn every_reason_to_turn_away_is_told_apart() {
+    for (reason, name) in [
+        (TurnedAway::NoPrincipal, "no_principal"),
+        (TurnedAway::KeyMissing, "key_missing"),
+        (TurnedAway::KeyInvalid, "key_invalid"),
+        (TurnedAway::BodyTooLarge, "body_too_large"),
+        (TurnedAway::BodyTooSlow, "body_too_slow"),
+        (TurnedAway::BodyUnreadable, "body_unreadable"),
+        (TurnedAway::Overloaded, "overloaded"),
+        (TurnedAway::ShuttingDown, "shutting_down"),
+    ] {
+        let moved = measured_by(Measurement::TurnedAway { reason });
+        assert_eq!(moved, [format!("turned_away_total{{reason={name}}} +1")]);
+    }
 }
 
 /// Every kind of failure has a value of its own.

@@ -9,8 +9,8 @@ use idempotency_memory::MemoryStore;
 use idempotency_tower::IdempotencyLayer;
 
 use crate::{
-    demo::{Runs, account, layer},
-    support::{Connection, Server, post, rounds},
+    demo::{Gate, Runs, account, layer},
+    support::{Connection, Server, eventually, post, rounds},
 };
 
 const CLIENTS: usize = 50;
@@ -67,6 +67,37 @@ async fn duplicates_that_wait_all_get_the_answer() {
     assert!(replies.iter().all(|r| r.status == 200 && r.text() == "1"));
     assert_eq!(replies.iter().filter(|r| !r.is_replay()).count(), 1);
     assert_eq!(runs.get(), 1);
+}
+
+/// Kind of fault: duplicates that wait take every place, and the whole service answers 503. They take those of
+/// their own routes when these have a cap of their own, and give them back.
+#[tokio::test]
+async fn duplicates_that_wait_fill_the_places_of_their_own_routes() {
+    let (runs, gate) = (Runs::default(), Gate::closed());
+    let (count, wait) = (runs.clone(), gate.clone());
+    let slow = on_post(move || async move {
+        count.count();
+        wait.pass().await;
+    });
+    let layer = layer();
+    let waiting = OnDuplicate::Wait { timeout: Duration::from_secs(20) };
+    let patient = layer.clone().on_duplicate(waiting).max_in_flight(3);
+    let app = Router::new()
+        .route("/slow", slow.layer(patient.clone()))
+        .route("/quick", on_post(async || "quick").layer(layer.clone()));
+    let server = Server::start(app).await;
+    let call = || server.send(post("/slow").key("k"));
+    let others = async {
+        eventually("its places are taken", async || patient.in_flight() == 3).await;
+        assert_eq!(call().await.problem(), "overloaded");
+        assert_eq!(server.send(post("/quick").key("q")).await.text(), "quick");
+        assert_eq!(layer.in_flight(), 0);
+        gate.open();
+    };
+    let (one, two, three, ()) = tokio::join!(call(), call(), call(), others);
+    let replays = [one, two, three].iter().filter(|reply| reply.is_replay()).count();
+    assert_eq!((replays, runs.get()), (2, 1));
+    eventually("they are given back", async || patient.in_flight() == 0).await;
 }
 
 /// Kind of fault: two requests with one key run side by side (H-23), and the key is the property of

@@ -25,7 +25,7 @@ use crate::{
 
 /// Messages as they are: what a generated codec does is not the matter here.
 #[derive(Clone, Copy, Debug, Default)]
-struct Plain;
+pub(crate) struct Plain;
 
 impl Codec for Plain {
     type Encode = Vec<u8>;

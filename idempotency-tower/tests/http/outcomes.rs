@@ -11,7 +11,7 @@ use axum::{
 use http::StatusCode;
 use idempotency_core::{Idempotency, ResultPolicy};
 use idempotency_memory::MemoryStore;
-use idempotency_tower::{CurrentAttempt, IdempotencyLayer};
+use idempotency_tower::{CurrentAttempt, IdempotencyLayer, Profile, Takeover};
 use tower::{BoxError, ServiceBuilder};
 use tower_http::{catch_panic::CatchPanicLayer, timeout::TimeoutLayer};
 
@@ -157,6 +157,51 @@ async fn an_unknown_outcome_is_told_where_taking_over_is_refused() {
     let second = server.send(post("/").key("k")).await;
     assert_eq!((second.status.as_u16(), second.problem()), (409, "outcome-unknown"));
     assert_eq!((second.retry_after(), runs.get()), (None, 1));
+}
+
+/// Kind of fault: a time limit inside the layer ends the handler amid the charge, its 408 counts as "known not to
+/// have happened", and the charge is made again where that was never to be (H-10). All of the request was
+/// there before the handler began, so a 408 says the same as a 504.
+#[tokio::test]
+async fn a_handler_that_was_timed_out_has_an_unknown_outcome() {
+    for status in [StatusCode::REQUEST_TIMEOUT, StatusCode::GATEWAY_TIMEOUT] {
+        for (takeover, told) in
+            [(Takeover::Refuse, (409, "outcome-unknown", 1)), (Takeover::Allow, (201, "2", 2))]
+        {
+            let runs = Runs::default();
+            let count = runs.clone();
+            let charge = on_post(move |attempt: CurrentAttempt| async move {
+                if count.count() == 1 {
+                    std::future::pending::<()>().await;
+                }
+                (StatusCode::CREATED, attempt.number().to_string())
+            });
+            let limit = TimeoutLayer::with_status_code(status, Duration::from_millis(50));
+            let app = Router::new().route("/", charge).layer(limit);
+            let server = Server::start(app.layer(layer().takeover(takeover))).await;
+            assert_eq!(server.send(post("/").key("k")).await.status, status);
+            let second = server.send(post("/").key("k")).await;
+            let is_refused = second.status == 409;
+            let said = if is_refused { second.problem() } else { second.text() };
+            assert_eq!((second.status.as_u16(), said, runs.get()), told, "{status} {takeover:?}");
+        }
+    }
+}
+
+/// A policy that stores everything stores this, too, and a profile that names 408 as never final is believed.
+#[tokio::test]
+async fn what_was_said_of_408_is_believed() {
+    let mut never_final = Profile::ietf();
+    never_final.never_final = vec![StatusCode::REQUEST_TIMEOUT].into();
+    for (layer, second) in [
+        (layer().result_policy(ResultPolicy::All), 408),
+        (layer().profile(never_final).takeover(Takeover::Refuse), 201),
+    ] {
+        let app = Router::new().route("/", after(StatusCode::REQUEST_TIMEOUT, &Runs::default()));
+        let server = Server::start(app.route_layer(layer)).await;
+        assert_eq!(server.send(post("/").key("k")).await.status, 408);
+        assert_eq!(server.send(post("/").key("k")).await.status.as_u16(), second);
+    }
 }
 
 /// Handlers see their attempt, and what an earlier one left.

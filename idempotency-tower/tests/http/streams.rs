@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use axum::{Router, body::Body, response::IntoResponse, routing::post as on_post};
+use axum::{
+    Router,
+    body::Body,
+    response::{IntoResponse, Response},
+    routing::post as on_post,
+};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::header;
@@ -75,36 +80,64 @@ fn events(pause: Duration, count: usize) -> Body {
     Body::from_stream(events)
 }
 
-/// Kind of fault: a stream that is buffered until its end, or replayed as an empty answer (H-40). An
-/// event stream starts at once, another one after `buffer_wait`.
+fn event_stream(pause: Duration, count: usize) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")];
+    (kind, events(pause, count)).into_response()
+}
+
+/// Streams that go on long after their beginning.
+fn streams(runs: &Runs, pause: Duration, count: usize) -> Router {
+    let (of_events, of_plain) = (runs.clone(), runs.clone());
+    let event_stream = on_post(move || async move {
+        of_events.count();
+        event_stream(pause, count)
+    });
+    let plain = on_post(move || async move {
+        of_plain.count();
+        events(pause, count)
+    });
+    Router::new().route("/events", event_stream).route("/plain", plain).route_layer(layer())
+}
+
+/// Kind of fault: clients of a stream get nothing until it has ended (H-40). An event stream starts at
+/// once, another one after `buffer_wait`, which is 250 ms: by default both within 300 ms. That a machine stands
+/// still for a moment is no fault of the layer, so of several streams the quickest counts, and of event
+/// streams, which wait for nothing, half of them.
 #[tokio::test]
-async fn streams_start_soon_and_are_never_replayed() {
+async fn streams_start_within_300_ms() {
+    const LIMIT: Duration = Duration::from_millis(300);
+    const STREAMS: usize = 9;
     let runs = Runs::default();
-    let (events_runs, plain_runs) = (runs.clone(), runs.clone());
-    let event_stream = on_post(move || {
-        events_runs.count();
-        async {
-            let kind = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")];
-            (kind, events(Duration::from_millis(200), 15)).into_response()
-        }
-    });
-    let plain = on_post(move || {
-        plain_runs.count();
-        async { events(Duration::from_millis(200), 15) }
-    });
-    let app =
-        Router::new().route("/events", event_stream).route("/plain", plain).route_layer(layer());
-    let server = Server::start(app).await;
+    // what comes second comes too late
+    let server = Server::start(streams(&runs, Duration::from_secs(2), 2)).await;
     let clock = SystemClock::new();
-    let one = async |path: &str, patience: u64| {
-        let begun = clock.monotonic();
+    for (path, have_to) in [("/events", STREAMS.div_ceil(2)), ("/plain", 1)] {
+        let mut waited = Vec::new();
+        for number in 0..STREAMS {
+            let begun = clock.monotonic();
+            let mut connection = Connection::open(server.addr).await;
+            let call = post(path).key(format!("{path}-{number}"));
+            let mut body = connection.begin(call).await.into_body();
+            let first = within(body.frame()).await.unwrap().unwrap().into_data().unwrap();
+            waited.push(clock.monotonic().saturating_sub(begun));
+            assert_eq!(first, "data: 0\n\n", "{path}");
+        }
+        let in_time = waited.iter().filter(|waited| **waited < LIMIT).count();
+        assert!(in_time >= have_to, "{path}: {waited:?}");
+    }
+    assert_eq!(runs.get(), 2 * STREAMS);
+}
+
+/// Kind of fault: a stream that is replayed as an empty answer (H-40).
+#[tokio::test]
+async fn streams_are_never_replayed() {
+    let runs = Runs::default();
+    let server = Server::start(streams(&runs, Duration::from_millis(200), 15)).await;
+    let one = async |path: &str| {
         let mut connection = Connection::open(server.addr).await;
-        let response = connection.begin(post(path).key(path)).await;
-        let mut body = response.into_body();
+        let mut body = connection.begin(post(path).key(path)).await.into_body();
         let first = within(body.frame()).await.unwrap().unwrap();
-        let waited = clock.monotonic().saturating_sub(begun);
         assert!(first.into_data().unwrap().starts_with(b"data: 0"), "{path}");
-        assert!(waited < Duration::from_millis(patience), "{path}: {waited:?}");
         // a retry while the stream still runs, and one after its end
         let retry = server.send(post(path).key(path)).await;
         assert_eq!((retry.status.as_u16(), retry.problem()), (410, "answer-not-kept"));
@@ -114,8 +147,7 @@ async fn streams_start_soon_and_are_never_replayed() {
         let retry = server.send(post(path).key(path)).await;
         assert_eq!(retry.problem(), "answer-not-kept");
     };
-    // 300 ms on an idle machine; these share theirs
-    tokio::join!(one("/events", 900), one("/plain", 900));
+    tokio::join!(one("/events"), one("/plain"));
     assert_eq!(runs.get(), 2);
 }
 

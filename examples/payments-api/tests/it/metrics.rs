@@ -17,6 +17,8 @@ async fn metrics_count_what_happened_and_show_no_key_and_no_account() {
     let passing = || charge("tok_unavailable_once").key("hush-2").token("sk_test_hush");
     assert_eq!(service.send(passing()).await.status, 503);
     assert_eq!(service.send(passing()).await.status, 201);
+    // a key that cannot be used never comes to the store
+    assert_eq!(service.send(visa().key("")).await.status, 400);
     // without a key it is no request under a key
     assert_eq!(service.send(charge("tok_visa")).await.status, 201);
 
@@ -32,6 +34,8 @@ async fn metrics_count_what_happened_and_show_no_key_and_no_account() {
         ("idempotency_requests_total", "outcome=replayed", 2.0),
         ("idempotency_requests_total", "outcome=mismatch", 1.0),
         ("idempotency_requests_total", "outcome=refused", 0.0),
+        ("idempotency_turned_away_total", "reason=key_invalid", 1.0),
+        ("idempotency_turned_away_total", "reason=overloaded", 0.0),
         ("idempotency_attempts_total", "outcome=completed", 2.0),
         ("idempotency_attempts_total", "outcome=failed", 1.0),
         ("idempotency_attempts_total", "outcome=unrecorded", 0.0),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
+use test_servers::redis::RedisServer;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::service::{Service, charge, eventually};
@@ -98,11 +99,14 @@ async fn bad_input_is_told_what_is_wrong_with_it() {
     assert!(service.effects().await.is_empty());
 }
 
-/// Kind of fault: a deploy amid requests loses or doubles them (H-43). All that has begun is
-/// finished, answered and stored before the process ends.
+/// Kind of fault: a deploy amid requests loses or doubles them (H-43), or leaves keys that are stuck. All that has
+/// begun is finished, answered and stored before the process ends; the next process has an answer to every key
+/// at once.
 #[tokio::test]
 async fn sigterm_amid_50_requests_loses_and_doubles_nothing() {
-    let mut service = Service::start(&[]).await;
+    let redis = tokio::task::spawn_blocking(RedisServer::start).await.unwrap().unwrap();
+    let options = ["--store", &redis.url()];
+    let mut service = Service::start(&options).await;
     let keys: Vec<String> = (0..50).map(|n| format!("key-{n}")).collect();
     let half_begun = async {
         eventually("effects", async || service.effects().await.len() >= 25).await;
@@ -124,6 +128,13 @@ async fn sigterm_amid_50_requests_loses_and_doubles_nothing() {
     let effects = effects.trim().parse::<usize>().unwrap();
     // who leaves may leave before the request has arrived
     assert!((40..=50).contains(&effects), "{effects}");
+
+    let next = Service::start(&options).await;
+    let again = keys.iter().map(|key| next.send(charge("tok_slow_400").key(key)));
+    let again = join_all(again).await;
+    assert!(again.iter().all(|reply| reply.status == 201), "{again:?}");
+    let replayed = again.iter().filter(|reply| reply.is_replay()).count();
+    assert_eq!((replayed, next.effects().await.len()), (effects, 50 - effects));
 }
 
 /// Kind of fault: a client that never ends its upload keeps the process from ending (H-43).

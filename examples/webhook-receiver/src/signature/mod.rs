@@ -26,6 +26,8 @@ pub(crate) struct Gate {
     pub(crate) scheme: Scheme,
     /// Several while the sender changes its secret.
     pub(crate) keys: Vec<Key>,
+    /// A signature can only be checked over all of the body.
+    pub(crate) body_timeout: Duration,
     pub(crate) clock: SystemClock,
 }
 
@@ -40,7 +42,7 @@ pub(crate) enum Scheme {
 /// propose it.
 const TOLERANCE: Duration = Duration::from_mins(5);
 
-/// A signature can only be checked over all of the body.
+/// What is held for somebody who is not known yet.
 const MAX_BODY_BYTES: usize = 256 << 10;
 
 /// A signature as it was sent.
@@ -69,20 +71,51 @@ pub(crate) async fn verify(
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
-    let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let detail = format!("An event has at most {MAX_BODY_BYTES} bytes.");
-            return problem::response(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
-        }
-        Err(_) => {
-            let detail = "The body broke off before its end.";
-            return problem::response(StatusCode::BAD_REQUEST, "body-unreadable", detail);
-        }
+    let body = match read(body, gate.body_timeout).await {
+        Ok(body) => body,
+        Err(unread) => return unread.into_response(),
     };
     match gate.check(&head.headers, &body) {
         Ok(()) => next.run(Request::from_parts(head, Body::from(body))).await,
         Err(refused) => refused.into_response(),
+    }
+}
+
+/// Why the body of a delivery is not all there.
+enum Unread {
+    TooLarge,
+    TooSlow { limit: Duration },
+    BrokeOff,
+}
+
+/// All of a body: within a size and a time, since anybody may send it.
+async fn read(body: Body, limit: Duration) -> Result<Bytes, Unread> {
+    let all = Limited::new(body, MAX_BODY_BYTES).collect();
+    match tokio::time::timeout(limit, all).await {
+        Err(_) => Err(Unread::TooSlow { limit }),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),
+        Ok(Err(_)) => Err(Unread::BrokeOff),
+    }
+}
+
+impl IntoResponse for Unread {
+    fn into_response(self) -> Response {
+        match self {
+            Self::TooLarge => {
+                let detail = format!("An event has at most {MAX_BODY_BYTES} bytes.");
+                problem::response(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+            }
+            Self::TooSlow { limit } => {
+                let limit = humantime::format_duration(limit);
+                let detail = format!("An event has to arrive within {limit}. Deliver it again.");
+                problem::response(StatusCode::REQUEST_TIMEOUT, "too-slow", detail)
+            }
+            Self::BrokeOff => {
+                let detail = "The body broke off before its end.";
+                problem::response(StatusCode::BAD_REQUEST, "body-unreadable", detail)
+            }
+        }
     }
 }
 

@@ -15,7 +15,8 @@ fn gate(scheme: Scheme, secrets: &[&str]) -> Gate {
             Scheme::Stripe => secret.stripe().unwrap(),
         }
     });
-    Gate { scheme, keys: keys.collect(), clock: SystemClock::new() }
+    let body_timeout = Duration::from_secs(10);
+    Gate { scheme, keys: keys.collect(), body_timeout, clock: SystemClock::new() }
 }
 
 fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {

@@ -51,6 +51,12 @@ async fn a_late_retry_of_an_older_event_is_replayed_and_changes_nothing() {
     assert_eq!(deliver(standard(to, "msg_2", &resumed)).await, (204, false));
     assert_eq!(deliver(standard(to, "msg_1", &paused)).await, (204, true));
     assert_eq!(inbox(to).await["objects"], json!({ "sub_1": "subscription.resumed" }));
+    // nor when there is nothing left to pause
+    let closed = event("subscription.closed", "sub_1");
+    for (id, delivery, is_replay) in [("msg_3", &closed, false), ("msg_1", &paused, true)] {
+        assert_eq!(deliver(standard(to, id, delivery)).await, (204, is_replay));
+    }
+    assert_eq!(inbox(to).await["objects"], json!({ "sub_1": "subscription.closed" }));
     let [paused, resumed] = [("evt_1", "paused"), ("evt_2", "resumed")]
         .map(|(id, name)| stripe_event(id, name, "sub_2"));
     for (delivery, is_replay) in [(&paused, false), (&resumed, false), (&paused, true)] {

@@ -6,4 +6,6 @@ mod crash;
 mod deliveries;
 mod lossy;
 mod program;
+mod shutdown;
 mod support;
+mod uploads;

@@ -17,7 +17,7 @@ pub(crate) struct Program {
     pub(crate) address: SocketAddr,
     child: tokio::process::Child,
     /// Kept open: who writes to a pipe that nobody reads from panics.
-    _output: Lines<BufReader<ChildStdout>>,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 fn command(options: &[&str]) -> Command {
@@ -40,7 +40,26 @@ impl Program {
         let line = line.await.unwrap().unwrap().unwrap();
         let (_, rest) = line.split_once("http://").unwrap();
         let address = rest.split_once('/').unwrap().0.parse().unwrap();
-        Self { address, child, _output: lines }
+        Self { address, child, output: lines }
+    }
+
+    /// Asks it to end, as an orchestrator or a person at a terminal does.
+    #[cfg(unix)]
+    pub(crate) fn ask_to_end(&self, signal: &str) {
+        let pid = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// How it ended, and the rest of what it wrote.
+    #[cfg(unix)]
+    pub(crate) async fn ended(mut self) -> (std::process::ExitStatus, String) {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait());
+        let status = ended.await.unwrap().unwrap();
+        let mut rest = String::new();
+        while let Some(line) = self.output.next_line().await.unwrap() {
+            rest = format!("{rest}{line}\n");
+        }
+        (status, rest)
     }
 
     /// As a crash: it is not asked.

@@ -22,7 +22,7 @@ pub(crate) async fn receiver(options: &[&str]) -> SocketAddr {
     let arguments = Arguments::parse_from(ours.iter().chain(&secrets).chain(options));
     let receiver = Receiver::bind(&arguments).await.unwrap();
     let address = receiver.address();
-    tokio::spawn(receiver.serve(std::future::pending()));
+    tokio::spawn(receiver.serve(std::future::pending(), std::future::pending()));
     address
 }
 
