@@ -68,6 +68,13 @@ async fn insert(
     insert.execute(connection).await.unwrap();
 }
 
+/// As somebody's transaction holds it.
+async fn lock(connection: &mut PgConnection, namespace: &Namespace, key: &IdempotencyKey) {
+    let place = namespace.storage_key(key);
+    let lock = sqlx::query("SELECT FROM idempotency_keys WHERE key = $1 FOR UPDATE");
+    lock.bind(place.as_str()).execute(connection).await.unwrap();
+}
+
 #[test]
 fn a_crowd_shares_a_few_statements() {
     runtime().block_on(async {
@@ -84,6 +91,26 @@ fn a_crowd_shares_a_few_statements() {
             let answer = replayed(&store, &caller.key).await;
             assert_eq!(answer, format!("answer of {}", caller.key.key()));
         }
+    });
+}
+
+/// Kind of fault: one row that somebody's transaction holds sends all others off alone, each with a commit
+/// of its own.
+#[test]
+fn a_locked_row_does_not_scatter_the_completions_around_it() {
+    runtime().block_on(async {
+        let (namespace, pool) = (unique_namespace(), raw(&server().url()));
+        let proxy = CommitProxy::start(server().address(), Duration::ZERO).await.unwrap();
+        let store = patient(&proxy.url(), &namespace).await;
+        let callers = crowd();
+        assert_eq!(acquired(&claim_all(&store, &callers).await), CROWD);
+        let mut transaction = pool.begin().await.unwrap();
+        lock(&mut transaction, &namespace, &callers[100].key).await;
+        let before = proxy.requests();
+        assert_eq!(done(&complete_all(&store, &callers).await), CROWD - 1);
+        let sent = proxy.requests() - before;
+        assert!(sent < 100, "{sent} round trips for {CROWD} completions");
+        transaction.rollback().await.unwrap();
     });
 }
 
@@ -180,9 +207,7 @@ async fn bad_completions_fail_alone(url: &str) {
     insert(&mut pool.acquire().await.unwrap(), &namespace, &foreign.key, 0).await;
     assert_eq!(again.complete(&store, "first").await.unwrap(), FinishOutcome::Done);
     let mut transaction = pool.begin().await.unwrap();
-    let place = namespace.storage_key(&held.key);
-    let lock = sqlx::query("SELECT FROM idempotency_keys WHERE key = $1 FOR UPDATE");
-    lock.bind(place.as_str()).execute(&mut *transaction).await.unwrap();
+    lock(&mut transaction, &namespace, &held.key).await;
     let stranger = Caller { token: ClaimToken::random().unwrap(), ..taken.clone() };
     let later = Caller { attempt: taken.attempt.next(), ..taken.clone() };
     let bad = [held, foreign, stranger, later, gone.clone(), again.clone()];
