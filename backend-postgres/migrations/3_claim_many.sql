@@ -1,13 +1,17 @@
 -- Many claims of different keys in one commit. Keys that are there are only looked at; whatever needs more,
 -- or has no answer, is claimed one by one. Of two answers for a key the later one counts: a sweeper came
--- between. No key twice in one call; the sorted order keeps two calls from a deadlock. The records as
--- bytes: a set cannot have the type record.
+-- between. No key twice in one call; the sorted order keeps two calls from a deadlock. An insert that
+-- somebody has not committed is waited for as long as a usual commit takes, then the call fails and all
+-- of it is claimed one by one. The records as bytes: a set cannot have the type record.
 CREATE OR REPLACE FUNCTION @claim_many@(
     ks text[], fps bytea[], toks uuid[], leases bigint[], keeps bigint[], lock_ms integer
 ) RETURNS SETOF bytea
 LANGUAGE plpgsql VOLATILE
+-- each key by the index, also with a plan that was made while the table was small
 SET enable_seqscan = off
-SET lock_timeout = '700ms'
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET lock_timeout = '50ms'
 AS $idempotency$
 #variable_conflict use_column
 DECLARE
@@ -20,7 +24,7 @@ BEGIN
     IF seen = cardinality(ks) THEN
         RETURN;
     END IF;
-    IF lock_ms <> 700 THEN
+    IF lock_ms <> 50 THEN
         PERFORM set_config('lock_timeout', lock_ms::text, true);
     END IF;
     RETURN QUERY WITH inserted AS (

@@ -20,19 +20,8 @@ BEGIN
     END IF;
     FOR round IN 1..8 LOOP
         at := date_trunc('milliseconds', clock_timestamp());
-        UPDATE @table@ t SET
-            lease_until = NULL,
-            expires_at = at + keep,
-            sweep_at = CASE WHEN t.sweep_at > at AND t.sweep_at <= at + keep + slack
-                THEN t.sweep_at ELSE at + keep END,
-            ended_at = at,
-            retention_ms = keep_ms,
-            sequence = 0,
-            state = 3,
-            checkpoint = NULL,
-            response = answer
-        WHERE t.key = k AND t.format = 1 AND t.token = tok AND t.attempt = att AND t.fingerprint = fp
-            AND t.expires_at >= at AND (t.state = 0 OR (t.state IN (1, 2) AND NOT strict))
+        UPDATE @table@ t SET @completed@
+        WHERE t.key = k AND @holds@ AND (t.state = 0 OR (t.state IN (1, 2) AND NOT strict))
         RETURNING t.waited INTO tell;
         IF FOUND THEN
             IF tell THEN

@@ -43,10 +43,20 @@ impl Caller {
         operation: Operation,
         query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
     ) -> Result<Vec<PgRow>, StoreError> {
+        self.rows_and_before(operation, query).await.map(|(rows, _)| rows)
+    }
+
+    /// With what earlier tries of the statement may have done.
+    pub(crate) async fn rows_and_before<'q>(
+        &self,
+        operation: Operation,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
+    ) -> Result<(Vec<PgRow>, Effect), StoreError> {
         let mut progress = Progress::default();
         let answer = time::timeout(self.timeout, self.tries(operation, query, &mut progress)).await;
         match answer {
-            Ok(Ok(rows)) => Ok(rows),
+            Ok(Ok(rows)) if progress.may_have_happened => Ok((rows, Effect::Unknown)),
+            Ok(Ok(rows)) => Ok((rows, Effect::None)),
             Ok(Err(error)) if !progress.may_have_happened => Err(error.without_effect()),
             Ok(Err(error)) if error.effect() == Effect::Unknown => Err(error),
             Ok(Err(error)) => {

@@ -86,7 +86,7 @@ impl PostgresStoreBuilder {
     /// functions begin with it.
     ///
     /// # Errors
-    /// Empty, longer than 49 bytes, or with `$` or control characters.
+    /// Empty, longer than 46 bytes, or with `$` or control characters.
     pub fn table(self, table: &str) -> Result<Self, NameError> {
         let names = Names::new(self.names.schema(), table)?;
         Ok(Self { names, ..self })
@@ -108,8 +108,8 @@ impl PostgresStoreBuilder {
         Self { lock_timeout, ..self }
     }
 
-    /// Whether claims that arrive while others are under way share one commit; on unless told
-    /// otherwise. A lone claim is never delayed by it.
+    /// Whether claims that arrive while others are under way share one commit, and completions
+    /// likewise; on unless told otherwise. Neither a lone claim nor a lone completion is delayed by it.
     pub fn group_commit(self, group_commit: bool) -> Self {
         Self { group_commit, ..self }
     }

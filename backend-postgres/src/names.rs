@@ -21,7 +21,7 @@ pub struct NameError {
 /// What `PostgreSQL` keeps of a name.
 const LONGEST: usize = 63;
 /// The longest suffix that [`Names`] gives to a table's name.
-const SUFFIX: &str = "_claim_many_v1";
+const SUFFIX: &str = "_complete_many_v1";
 
 impl Names {
     pub(crate) const DEFAULT_SCHEMA: &str = "public";
@@ -115,11 +115,11 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_quoted_are_refused_with_the_rule() {
-        for bad in ["", "a\0b", "$idempotency$", &"t".repeat(50)] {
+        for bad in ["", "a\0b", "$idempotency$", &"t".repeat(47)] {
             let error = Names::new("public", bad).unwrap_err().to_string();
-            assert!(error.contains("1 to 49 bytes"), "{error}");
+            assert!(error.contains("1 to 46 bytes"), "{error}");
         }
-        assert!(Names::new(&"s".repeat(63), &"t".repeat(49)).is_ok());
+        assert!(Names::new(&"s".repeat(63), &"t".repeat(46)).is_ok());
         assert!(Names::new(&"s".repeat(64), "t").is_err());
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct Statements {
     pub(crate) claim: Sql,
     pub(crate) claim_many: Sql,
     pub(crate) complete: Sql,
+    pub(crate) complete_many: Sql,
     pub(crate) renew: Sql,
     pub(crate) release: Sql,
     pub(crate) hold: Sql,
@@ -43,6 +44,17 @@ pub(crate) struct Statements {
 pub(crate) const ROW: &str = "t.key, t.lease_until, t.format, t.state, t.fingerprint, t.token, \
     t.attempt, t.retention_ms, t.first_claimed_at, t.claimed_at, t.expires_at, t.ended_at, \
     t.sequence, t.checkpoint, t.response";
+
+/// Whether the row `t` is that of attempt `att` by `tok`, for the request `fp`, and counts.
+const HOLDS: &str = "t.format = 1 AND t.token = tok AND t.attempt = att AND t.fingerprint = fp \
+    AND t.expires_at >= at";
+
+/// What makes a record a completed one.
+const COMPLETED: &str = "lease_until = NULL, expires_at = at + keep, \
+    sweep_at = CASE WHEN t.sweep_at > at AND t.sweep_at <= at + keep + slack \
+    THEN t.sweep_at ELSE at + keep END, \
+    ended_at = at, retention_ms = keep_ms, sequence = 0, state = 3, checkpoint = NULL, \
+    response = answer";
 
 /// Rounded down, as all moments.
 const STATEMENT_TIME: &str = "date_trunc('milliseconds', statement_timestamp())";
@@ -59,6 +71,7 @@ impl Statements {
             claim: call("claim", 7),
             claim_many: call("claim_many", 6),
             complete: call("complete", 8),
+            complete_many: call("complete_many", 7),
             renew: call("renew", 7),
             release: call("release", 5),
             hold: Sql::new(format!("SELECT {}($1, $2, $3, $4)", function("hold"))),
@@ -102,20 +115,21 @@ fn replace(table: &str) -> String {
     )
 }
 
-const TEMPLATES: [&str; 8] = [
+const TEMPLATES: [&str; 9] = [
     include_str!("../migrations/1_table.sql"),
     include_str!("../migrations/2_claim.sql"),
     include_str!("../migrations/3_claim_many.sql"),
     include_str!("../migrations/4_complete.sql"),
-    include_str!("../migrations/5_renew.sql"),
-    include_str!("../migrations/6_release.sql"),
-    include_str!("../migrations/7_hold.sql"),
-    include_str!("../migrations/8_sweep.sql"),
+    include_str!("../migrations/5_complete_many.sql"),
+    include_str!("../migrations/6_renew.sql"),
+    include_str!("../migrations/7_release.sql"),
+    include_str!("../migrations/8_hold.sql"),
+    include_str!("../migrations/9_sweep.sql"),
 ];
 
 /// The functions that [`script`] makes.
-pub(crate) const VERBS: [&str; 7] =
-    ["claim", "claim_many", "complete", "renew", "release", "hold", "sweep"];
+pub(crate) const VERBS: [&str; 8] =
+    ["claim", "claim_many", "complete", "complete_many", "renew", "release", "hold", "sweep"];
 
 /// Everything that sets the table up, for `names`.
 pub(crate) fn script(names: &Names) -> String {
@@ -141,6 +155,8 @@ fn render(template: &str, names: &Names) -> String {
         text.push_str(&match part {
             "table" => names.table(),
             "row" => ROW.to_owned(),
+            "holds" => HOLDS.to_owned(),
+            "completed" => COMPLETED.to_owned(),
             "sweep_index" => names.sweep_index(),
             "channel" => literal(&names.channel()),
             verb => names.function(verb),

@@ -9,13 +9,13 @@ use idempotency_core::{
     StoreProfile, Takeover,
     machine::{self, Decision, Write},
 };
-use sqlx::{PgPool, Row};
+use sqlx::{PgPool, Postgres, Row, postgres::PgArguments, query::Query};
 
 use crate::{
     PostgresStoreBuilder,
     call::{Caller, pause},
     error,
-    group::Group,
+    group::{self, Claiming, Completing, Group},
     names::Names,
     sql::Statements,
     watch::Listening,
@@ -42,7 +42,14 @@ pub(crate) struct Inner {
     pub(crate) lock_ms: i32,
     pub(crate) profile: StoreProfile,
     pub(crate) listening: Option<Listening>,
-    group: Option<Group>,
+    groups: Option<Groups>,
+}
+
+/// Those who share statements.
+#[derive(Default)]
+struct Groups {
+    claims: Group<Claiming>,
+    completions: Group<Completing>,
 }
 
 /// How often a decision is asked for again, when the row changes between two looks of a function.
@@ -84,7 +91,7 @@ impl PostgresStore {
             lock_ms: i32::try_from(lock_timeout.as_millis()).unwrap_or(i32::MAX),
             profile: config.profile,
             listening,
-            group: config.group_commit.then(Group::default),
+            groups: config.group_commit.then(Groups::default),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -106,26 +113,6 @@ impl PostgresStore {
             Some(_) => connected.with_watch(Arc::new(self.clone())),
             None => connected,
         }
-    }
-
-    async fn claim_in_groups(
-        &self,
-        group: &Group,
-        request: ClaimRequest<'_>,
-    ) -> Result<ClaimOutcome, StoreError> {
-        let place = self.inner.namespace.storage_key(request.key);
-        if let Some(lane) = group.lane(&self.inner) {
-            let answer = self.inner.claim_alone(request).await;
-            drop(lane);
-            return answer;
-        }
-        if let Some(reply) = group.claim(&place, &request).await
-            && let Some(outcome) = claim_outcome(&request, &reply)?
-        {
-            return Ok(outcome);
-        }
-        // what a group cannot do: take over, wait for a lock, try again
-        self.inner.claim_alone(request).await
     }
 }
 
@@ -157,15 +144,42 @@ impl Inner {
         Err(error::conflict(Operation::Claim))
     }
 
+    async fn complete_alone(
+        &self,
+        request: &CompleteRequest<'_>,
+    ) -> Result<FinishOutcome, StoreError> {
+        let place = self.namespace.storage_key(request.key);
+        let fingerprint = request.fingerprint.to_stored_bytes();
+        // no decision depends on the bytes
+        let asked = CompleteRequest { response: Bytes::new(), ..request.clone() };
+        let query = || {
+            sqlx::query(self.statements.complete.safe())
+                .bind(place.as_str())
+                .bind(wire::token(request.token))
+                .bind(i64::from(request.attempt.get()))
+                .bind(fingerprint.as_slice())
+                .bind(request.response.as_ref())
+                .bind(wire::millis(request.retention.get()))
+                .bind(false)
+                .bind(self.lock_ms)
+        };
+        let written = |reply: &Reply| match reply.verdict {
+            Verdict::WrittenAnew => FinishOutcome::Restored,
+            _ => FinishOutcome::Done,
+        };
+        let decide = |record: Option<&Record>, reply: &Reply| {
+            machine::complete(record, &asked, reply.at.into())
+        };
+        self.settle_on(Operation::Complete, request.key, query, written, decide).await
+    }
+
     /// Asks until a function and [`machine`] agree: what the function has seen may have changed since
     /// it decided not to write.
     async fn settle_on<'q, A>(
         &self,
         operation: Operation,
         key: &IdempotencyKey,
-        query: impl Fn() -> sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>
-        + Send
-        + Sync,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
         written: impl Fn(&Reply) -> A + Send + Sync,
         decide: impl Fn(Option<&Record>, &Reply) -> Decision<A> + Send + Sync,
     ) -> Result<A, StoreError> {
@@ -239,37 +253,29 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 impl IdempotencyStore for PostgresStore {
     async fn claim(&self, request: ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
-        match &self.inner.group {
-            Some(group) => self.claim_in_groups(group, request).await,
-            None => self.inner.claim_alone(request).await,
-        }
+        let inner = &self.inner;
+        let alone = inner.claim_alone(request);
+        let Some(groups) = &inner.groups else {
+            return alone.await;
+        };
+        let member = || Claiming::new(&inner.namespace, &request);
+        let read = |reply: &Reply| claim_outcome(&request, reply);
+        groups.claims.share(inner, member, read, alone).await
     }
 
     async fn complete(&self, request: CompleteRequest<'_>) -> Result<FinishOutcome, StoreError> {
-        self.inner.profile.check_response(&request.response)?;
-        let place = self.inner.namespace.storage_key(request.key);
-        let fingerprint = request.fingerprint.to_stored_bytes();
-        // no decision depends on the bytes
-        let asked = CompleteRequest { response: Bytes::new(), ..request.clone() };
-        let query = || {
-            sqlx::query(self.inner.statements.complete.safe())
-                .bind(place.as_str())
-                .bind(wire::token(request.token))
-                .bind(i64::from(request.attempt.get()))
-                .bind(fingerprint.as_slice())
-                .bind(request.response.as_ref())
-                .bind(wire::millis(request.retention.get()))
-                .bind(false)
-                .bind(self.inner.lock_ms)
+        let inner = &self.inner;
+        inner.profile.check_response(&request.response)?;
+        let alone = inner.complete_alone(&request);
+        // a long answer has little from sharing a commit, and the others would wait for it
+        let groups = inner.groups.as_ref().filter(|_| request.response.len() <= group::HEAVIEST);
+        let Some(groups) = groups else {
+            return alone.await;
         };
-        let written = |reply: &Reply| match reply.verdict {
-            Verdict::WrittenAnew => FinishOutcome::Restored,
-            _ => FinishOutcome::Done,
-        };
-        let decide = |record: Option<&Record>, reply: &Reply| {
-            machine::complete(record, &asked, reply.at.into())
-        };
-        self.inner.settle_on(Operation::Complete, request.key, query, written, decide).await
+        let member = || Completing::new(&inner.namespace, &request);
+        let read =
+            |reply: &Reply| Ok((reply.verdict == Verdict::Written).then_some(FinishOutcome::Done));
+        groups.completions.share(inner, member, read, alone).await
     }
 
     async fn renew(&self, request: RenewRequest<'_>) -> Result<RenewOutcome, StoreError> {

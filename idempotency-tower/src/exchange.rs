@@ -79,8 +79,7 @@ where
             let (request, ticket) = arrived.into_request();
             let client = Client::of(&request);
             let exchange = Exchange { config, ticket, client };
-            // replays need not carry this along
-            return Box::pin(exchange.execute(guard, request, inner)).await;
+            return exchange.execute(guard, request, inner).await;
         }
         Ok(Begun::Replayed(replayed)) => {
             match replay::response(&config, &key, arrived.head.version, &replayed) {

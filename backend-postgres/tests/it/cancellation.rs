@@ -49,6 +49,8 @@ fn dropped_operations_leave_a_pool_of_one_usable() {
 fn work_that_uses_the_stores_pool_finds_connections_in_it() {
     runtime().block_on(async {
         let store = builder(&unique_namespace()).max_connections(5);
+        // a busy machine is slow, and a stand-still is for ever
+        let store = store.timeout(Duration::from_secs(20));
         let store = store.connect(&server().url()).await.unwrap();
         let idempotency = Idempotency::new(store.connected());
         let clock = SystemClock::new();

@@ -2,13 +2,14 @@
 
 use futures_util::future::join_all;
 use idempotency_conformance::unique_namespace;
-use idempotency_core::{ClaimOutcome, Sweep};
+use idempotency_core::{ClaimOutcome, FinishOutcome, Sweep};
 use idempotency_postgres::sqlx;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::support::{
-    Caller, builder, count, execute, fresh, key, lease, number, raw, retention, runtime, server,
+    Caller, builder, count, execute, fresh, key, lease, number, raw, replayed, retention, runtime,
+    server, soon,
 };
 
 /// Kind of fault: one big removal blocks live traffic, and two cleaners block each other (H-58).
@@ -89,5 +90,66 @@ fn claims_beside_sweepers_of_the_same_keys_never_fail() {
             }
         }
         drop(sweeping);
+    });
+}
+
+/// The chapter on very high volume, as it stands in the documentation. Kind of fault: records that are there
+/// are forgotten, and run again.
+#[test]
+fn the_documented_partitions_keep_what_is_there_and_work() {
+    const CHAPTER: &str = include_str!("../../../docs/backends.md");
+    let (_, statements) = CHAPTER.split_once("```sql\nBEGIN;").unwrap();
+    let (statements, _) = statements.split_once("```").unwrap();
+    let statements = format!("BEGIN;{statements}").replace("idempotency_keys", "parted");
+    runtime().block_on(async {
+        let pool = raw(&server().url());
+        let store = builder(&unique_namespace()).table("parted").unwrap();
+        let store = store.build_lazy(&server().url()).unwrap();
+        idempotency_core::Schema::create(&store).await.unwrap();
+        let before: Vec<_> = (0..100).map(|n| Caller::new(&key(n))).collect();
+        for caller in &before {
+            caller.acquire(&store).await;
+            assert_eq!(caller.complete(&store, "before").await.unwrap(), FinishOutcome::Done);
+        }
+        // with plans that were made for the table without partitions
+        execute(&pool, statements).await;
+        for caller in &before {
+            assert_eq!(replayed(&store, &caller.key).await, "before");
+        }
+        // what expires lies beside what lives, at the same places of other partitions
+        let expired: Vec<_> = (0..300)
+            .map(|n| Caller {
+                lease: lease(1),
+                retention: retention(1),
+                ..Caller::new(&key(format!("brief {n}")))
+            })
+            .collect();
+        let live: Vec<_> = (0..300).map(|n| Caller::new(&key(format!("live {n}")))).collect();
+        join_all(expired.iter().chain(&live).map(|caller| caller.acquire(&store))).await;
+        let all = join_all(live.iter().map(|caller| caller.complete(&store, "live"))).await;
+        assert!(all.iter().all(|done| matches!(done, Ok(FinishOutcome::Done))), "{all:?}");
+        let used = "SELECT count(DISTINCT tableoid) FROM parted";
+        assert_eq!(number(&pool, used).await, 16);
+        let batch = NonZeroU32::new(7).unwrap();
+        let due = "SELECT count(*) FROM parted WHERE expires_at >= now()";
+        soon("all are past their retention", async || {
+            (number(&pool, due).await == 400).then_some(())
+        })
+        .await;
+        let mut removed = 0;
+        loop {
+            let report = store.sweep(batch).await.unwrap();
+            assert!(report.removed <= 7, "{report:?}");
+            removed += report.removed;
+            if !report.more {
+                break;
+            }
+        }
+        assert_eq!((removed, number(&pool, "SELECT count(*) FROM parted").await), (300, 400));
+        for caller in &live {
+            assert_eq!(replayed(&store, &caller.key).await, "live");
+        }
+        // whoever sets up again finds it done
+        idempotency_core::Schema::create(&store).await.unwrap();
     });
 }

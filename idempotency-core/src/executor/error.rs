@@ -30,6 +30,13 @@ pub enum Error {
         /// The lease.
         lease: std::time::Duration,
     },
+    /// The work was run. It returned a final answer and has joined its attempt to a transaction that was
+    /// not committed: what it wrote is not there. The key is released as unknown, or another attempt has
+    /// it.
+    #[error(
+        "the work returned the answer of a transaction that it has not committed: what it wrote is not there"
+    )]
+    RolledBack,
     /// The store has no operator's verbs.
     #[error("this store cannot settle: it has no operator's verbs")]
     NoAdmin,

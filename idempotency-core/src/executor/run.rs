@@ -43,8 +43,9 @@ impl Idempotency {
     /// ```
     ///
     /// # Errors
-    /// The store could not answer, or a stored answer cannot be read. `work` was not run. What goes
-    /// wrong after `work` has run is an [`Event`](super::Event), and the caller still gets its result.
+    /// The store could not answer, or a stored answer cannot be read: `work` was not run. What goes
+    /// wrong after `work` has run is an [`Event`](super::Event), and the caller still gets its result;
+    /// but for [`Error::RolledBack`], where the result speaks of what is not there.
     ///
     /// # Panics
     /// When `work` panics; the key is then released as unknown.
@@ -110,7 +111,7 @@ impl Idempotency {
             Ok(_) => Disposition::Store,
             Err(error) => self.settings.policy.of_error(classify(error)),
         };
-        let committed = finish(guard, disposition, &result, self.settings.codec).await;
+        let committed = finish(guard, disposition, &result, self.settings.codec).await?;
         // what every repetition gets, whatever the work made of its commit
         let committed = committed.and_then(|answer| answer.to_value().ok());
         Ok(Outcome::Executed(committed.unwrap_or(result)))
@@ -142,7 +143,7 @@ async fn finish<T, E>(
     disposition: Disposition,
     result: &Result<T, E>,
     codec: Codec,
-) -> Option<Answer>
+) -> Result<Option<Answer>, Error>
 where
     T: Serialize + Sync,
     E: Serialize + Sync,
@@ -160,11 +161,14 @@ where
 }
 
 /// The answer that the work has committed by its own means, if it has.
-async fn end(guard: ClaimGuard, how: Otherwise) -> Option<Answer> {
+async fn end(guard: ClaimGuard, how: Otherwise) -> Result<Option<Answer>, Error> {
     if guard.attempt().joined_answer().is_some() {
+        let is_final = matches!(how, Otherwise::Complete(_));
         return match guard.joined(how).await {
-            Joined::Committed(answer) => Some(answer),
-            _ => None,
+            Joined::Committed(answer) => Ok(Some(answer)),
+            // an answer of what is not there
+            Joined::Released(_) | Joined::Lost if is_final => Err(Error::RolledBack),
+            _ => Ok(None),
         };
     }
     match how {
@@ -176,5 +180,5 @@ async fn end(guard: ClaimGuard, how: Otherwise) -> Option<Answer> {
             let _told = guard.release(release).await;
         }
     }
-    None
+    Ok(None)
 }

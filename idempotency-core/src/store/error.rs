@@ -122,7 +122,8 @@ impl StoreError {
     }
 
     /// The same error, when an earlier try of the same operation may have changed something.
-    pub(crate) fn after_unknown_effect(self) -> Self {
+    #[must_use]
+    pub fn after_unknown_effect(self) -> Self {
         Self { effect: Effect::Unknown, ..self }
     }
 

@@ -3,8 +3,8 @@
 
 use idempotency_core::{
     Answer, AnswerBody, Attempt, Begun, CheckpointError, ClaimGuard, Classify, Codec, Disposition,
-    EventKind, FinishOutcome, Idempotency, IdempotencyStore, Joined, NotKeptReason, OnStoreFailure,
-    Operation, Otherwise, Outcome, Recorded, Release, ReleaseReason, State,
+    Error, EventKind, FinishOutcome, Idempotency, IdempotencyStore, Joined, NotKeptReason,
+    OnStoreFailure, Operation, Otherwise, Outcome, Recorded, Release, ReleaseReason, State,
 };
 use serde::{Deserialize, Serialize};
 
@@ -220,7 +220,7 @@ async fn an_attempt_without_protection_has_nothing_to_complete() {
 }
 
 /// Kinds of fault: success without its effect is replayed, and an own lost success looks like a failure
-/// (H-50). `run` asks what became of it too.
+/// (H-50). `run` asks what became of it too, and no caller is told of a success that was not committed.
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_work_has_joined_gives_what_was_committed() {
     let answer = |value: u32| Answer::value(&Ok::<_, Refusal>(value), Codec::Json).unwrap();
@@ -237,23 +237,46 @@ async fn a_run_whose_work_has_joined_gives_what_was_committed() {
                     }
                     result
                 };
-                idempotency.run(&key("k"), request("b"), work).await.unwrap()
+                idempotency.run(&key("k"), request("b"), work).await
             };
             let first = run(1).await;
             if is_committed {
+                let first = first.unwrap();
                 assert!(matches!(first, Outcome::Executed(Ok(7))), "{first:?}");
-                let second = run(0).await;
+                let second = run(0).await.unwrap();
                 assert!(matches!(second, Outcome::Replayed(Ok(7))), "{second:?}");
                 assert_eq!(
                     (events.count(EventKind::Completed), events.count(EventKind::Lost)),
                     (1, 0)
                 );
             } else {
-                let second = run(2).await;
-                assert!(matches!(second, Outcome::Executed(_)), "{second:?}");
+                for ended in [first, run(2).await] {
+                    match result {
+                        Ok(_) => assert!(matches!(ended, Err(Error::RolledBack)), "{ended:?}"),
+                        Err(_) => {
+                            assert!(matches!(ended, Ok(Outcome::Executed(Err(_)))), "{ended:?}");
+                        }
+                    }
+                }
             }
         }
     }
+}
+
+/// Kind of fault: a stale owner is told of a success that its successor has undone (H-06).
+#[tokio::test(start_paused = true)]
+async fn a_run_that_lost_its_key_and_did_not_commit_has_no_success() {
+    let idempotency = executor(store());
+    let work = async |attempt: Attempt| {
+        let answer = Answer::value(&Ok::<_, Refusal>(7), Codec::Json).unwrap();
+        assert!(attempt.completion(&answer).await.is_some());
+        tokio::time::sleep(ms(3_100)).await;
+        let successor = begin(&idempotency).await;
+        assert!(matches!(successor.complete(Answer::bytes("new")).await, Recorded::Stored));
+        Ok::<u32, Refusal>(7)
+    };
+    let ended = idempotency.run(&key("k"), request("b"), work).await;
+    assert!(matches!(ended, Err(Error::RolledBack)), "{ended:?}");
 }
 
 /// Known not to have happened.

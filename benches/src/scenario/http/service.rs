@@ -16,10 +16,10 @@ use crate::load::RESPONSE_BYTES;
 /// Starts a service with one handler on several routes: with the layer, without it, and over Redis with
 /// one plain `GET` in the layer's place.
 pub(super) async fn start(store: &str) -> anyhow::Result<Address> {
-    let plain = match store.starts_with("redis:") {
-        true => Some(Client::open(store)?.get_multiplexed_async_connection().await?),
-        false => None,
-    };
+    let mut plain = None;
+    if store.starts_with("redis:") {
+        plain = Some(Client::open(store)?.get_multiplexed_async_connection().await?);
+    }
     let store = idempotency::connect(store).await?;
     let layer = IdempotencyLayer::new(store, |request| {
         let token = request.headers.get("authorization")?.to_str().ok()?;

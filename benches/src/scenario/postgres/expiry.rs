@@ -1,9 +1,10 @@
 //! Claims on a full table, and beside sweepers of a full table.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use hdrhistogram::Histogram;
-use idempotency::{IdempotencyStore, sqlx};
+use idempotency::{Connected, IdempotencyStore, sqlx};
 use tokio::{runtime::Builder, time};
 
 use super::{raw::Raw, with};
@@ -14,9 +15,12 @@ use crate::{
     report::{Bar, Figure, Report, Row},
 };
 
-/// 500 claims a second, for six seconds.
+/// 500 claims a second, for six seconds, or for as long as a sweep lasts.
 const EVERY: Duration = Duration::from_millis(2);
 const CLAIMS: u32 = 3_000;
+
+/// Fewer claims than this have no 99th percentile.
+const LEAST_CLAIMS: usize = 500;
 
 /// Beyond the time-out of an operation.
 const LONGEST_MICROS: u64 = 60_000_000;
@@ -27,39 +31,65 @@ const FILL: &str = "INSERT INTO bench_full (key, format, state, token, attempt, 
     now(), now(), now() + $2::float8 * interval '1 s', now() + $2::float8 * interval '1 s', now(), \
     convert_to(repeat('r', 300), 'UTF8') FROM generate_series(1, $1::bigint) n";
 
+/// Two tables side by side: each run claims on the empty one, on the full one, and on the full one beside
+/// a sweeper, so that what else goes on meets all three.
 pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let url = with(&args.url, "create=on&table=bench_full&max_connections=8&timeout_ms=20000");
     runtime.block_on(async {
-        let connected = idempotency::connect(&url).await?;
-        let (store, raw) = (connected.store(), Raw::connect(&args.url, 2).await?);
-        sqlx::raw_sql("TRUNCATE bench_full").execute(&raw.pool).await?;
-        let series = std::process::id();
-        let warm = p99(&store, series.wrapping_add(9)).await?;
-        anyhow::ensure!(warm > 0.0, "no claims");
-        let empty = p99(&store, series).await?;
+        let (empty, full) = (table(args, "bench_empty").await?, table(args, "bench_full").await?);
+        let raw = Raw::connect(&args.url, 1).await?;
+        let mut series = std::process::id().wrapping_shl(8);
+        let mut next = || {
+            series = series.wrapping_add(1);
+            series
+        };
+        empty_all(&raw, "bench_empty, bench_full").await?;
         fill(&raw, args.records, 3_600.0, "live/").await?;
-        let full = p99(&store, series.wrapping_add(1)).await?;
-        report.add(row("expiry: p99 of a claim, table full : empty", full, empty));
-        fill(&raw, args.records, -1.0, "gone/").await?;
-        let sweep = connected.sweep().ok_or_else(|| anyhow::anyhow!("no sweep"))?;
-        let sweeping = tokio::spawn(async move {
-            let batch = std::num::NonZeroU32::new(1_000).unwrap_or(std::num::NonZeroU32::MIN);
-            let mut removed = 0;
-            loop {
-                let report = sweep.sweep(batch).await?;
-                removed += report.removed;
-                if !report.more {
-                    return anyhow::Ok(removed);
-                }
-            }
-        });
-        let beside = p99(&store, series.wrapping_add(2)).await?;
-        report.add(row("expiry: p99 of a claim, beside a sweep : without", beside, full));
-        let removed = sweeping.await??;
-        anyhow::ensure!(removed >= u64::from(args.records), "{removed} swept");
+        // connections, plans, and the first pages of the tables
+        for connected in [&empty, &full] {
+            let _warm = p99(&connected.store(), next(), || false).await?;
+        }
+        let (mut on_empty, mut on_full, mut beside) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..args.runs {
+            empty_all(&raw, "bench_empty").await?;
+            on_empty.push(p99(&empty.store(), next(), || false).await?);
+            on_full.push(p99(&full.store(), next(), || false).await?);
+            fill(&raw, args.records, -1.0, "gone/").await?;
+            let sweeping = tokio::spawn(sweep(full.clone()));
+            beside.push(p99(&full.store(), next(), || sweeping.is_finished()).await?);
+            let removed = sweeping.await??;
+            anyhow::ensure!(removed >= u64::from(args.records), "{removed} swept");
+        }
+        report.add(row("expiry: p99 of a claim, table full : empty", &on_full, on_empty));
+        report.add(row("expiry: p99 of a claim, beside a sweep : without", &beside, on_full));
         Ok(())
     })
+}
+
+async fn table(args: &Args, name: &str) -> anyhow::Result<Connected> {
+    let ours = format!("create=on&table={name}&max_connections=8&timeout_ms=20000");
+    Ok(idempotency::connect(&with(&args.url, &ours)).await?)
+}
+
+/// A checkpoint: else the first to touch a page afterwards pays for writing it whole.
+async fn empty_all(raw: &Raw, tables: &str) -> anyhow::Result<()> {
+    let truncate = sqlx::AssertSqlSafe(format!("TRUNCATE {tables}"));
+    sqlx::raw_sql(truncate).execute(&raw.pool).await?;
+    sqlx::raw_sql("CHECKPOINT").execute(&raw.pool).await?;
+    Ok(())
+}
+
+async fn sweep(connected: Connected) -> anyhow::Result<u64> {
+    let sweep = connected.sweep().context("no sweep")?;
+    let batch = NonZeroU32::new(1_000).context("a batch")?;
+    let mut removed = 0;
+    loop {
+        let report = sweep.sweep(batch).await?;
+        removed += report.removed;
+        if !report.more {
+            return Ok(removed);
+        }
+    }
 }
 
 async fn fill(raw: &Raw, records: u32, left: f64, prefix: &str) -> anyhow::Result<()> {
@@ -70,12 +100,20 @@ async fn fill(raw: &Raw, records: u32, left: f64, prefix: &str) -> anyhow::Resul
     Ok(())
 }
 
-async fn p99(store: &Arc<dyn IdempotencyStore>, series: u32) -> anyhow::Result<f64> {
+/// Of claims at a steady rate, as many as there are until it `ends`.
+async fn p99(
+    store: &Arc<dyn IdempotencyStore>,
+    series: u32,
+    ends: impl Fn() -> bool,
+) -> anyhow::Result<f64> {
     let mut ticks = time::interval(EVERY);
     ticks.set_missed_tick_behavior(time::MissedTickBehavior::Burst);
     let mut claims = tokio::task::JoinSet::new();
     for intent in intents(series, CLAIMS)? {
         ticks.tick().await;
+        if ends() {
+            break;
+        }
         let store = Arc::clone(store);
         claims.spawn(async move {
             let begun = now();
@@ -83,6 +121,7 @@ async fn p99(store: &Arc<dyn IdempotencyStore>, series: u32) -> anyhow::Result<f
             anyhow::Ok(begun.elapsed())
         });
     }
+    anyhow::ensure!(claims.len() >= LEAST_CLAIMS, "it ended after {} claims", claims.len());
     // with bounds: without, what is above the first bucket would be clamped to its lowest value
     let mut latencies = Histogram::<u64>::new_with_bounds(1, LONGEST_MICROS, 3)?;
     while let Some(claimed) = claims.join_next().await {
@@ -92,12 +131,12 @@ async fn p99(store: &Arc<dyn IdempotencyStore>, series: u32) -> anyhow::Result<f
     Ok(f64::from(micros))
 }
 
-fn row(what: &str, ours: f64, other: f64) -> Row {
+fn row(what: &str, ours: &[f64], other: Vec<f64>) -> Row {
     Row {
         what: what.to_owned(),
         unit: "us",
-        ours: vec![ours],
-        other: vec![other],
+        ours: ours.to_vec(),
+        other,
         figure: Figure::OursToOther,
         bar: Some(Bar::AtMost(2.0)),
     }

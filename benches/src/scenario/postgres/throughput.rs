@@ -31,6 +31,9 @@ pub(super) fn run(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         bench.claims(args, report, clients, clients, bar)?;
     }
     bench.claims(args, report, 256, 64, 5.0)?;
+    for clients in [1, 64, 256] {
+        bench.sharing(args, report, clients)?;
+    }
     for clients in [1, 16] {
         bench.replays(args, report, clients)?;
     }
@@ -41,8 +44,16 @@ pub(super) async fn store(
     url: &str,
     connections: usize,
 ) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
-    let url = with(url, &format!("create=on&max_connections={connections}&timeout_ms=20000"));
-    Ok(idempotency::connect(&url).await?.store())
+    tuned(url, connections, "group_commit=on").await
+}
+
+async fn tuned(
+    url: &str,
+    connections: usize,
+    more: &str,
+) -> anyhow::Result<Arc<dyn IdempotencyStore>> {
+    let ours = format!("create=on&max_connections={connections}&timeout_ms=20000&{more}");
+    Ok(idempotency::connect(&with(url, &ours)).await?.store())
 }
 
 impl Bench {
@@ -59,25 +70,53 @@ impl Bench {
         if !args.wants(&what) {
             return Ok(());
         }
-        let connections = u32::try_from(raw)?;
         let store = self.runtime.block_on(store(&args.url, raw.min(ours)))?;
-        let bare = self.runtime.block_on(Raw::connect(&args.url, connections))?;
+        let bare = self.runtime.block_on(Raw::connect(&args.url, raw))?;
         let (mut us, mut other) = (Vec::new(), Vec::new());
         for _ in 0..args.runs {
             let intents = self.next_intents(args, ours)?;
             let claiming = Arc::clone(&store);
-            us.push(self.all(&intents, ours, move |intent| {
+            us.push(self.all(&intents, ours, move |_, intent| {
                 let store = Arc::clone(&claiming);
                 async move { claim(&*store, &intent, fingerprint()).await }
             })?);
             let intents = self.next_intents(args, raw)?;
             let bare = bare.clone();
-            other.push(self.all(&intents, raw, move |intent| {
+            other.push(self.all(&intents, raw, move |client, intent| {
                 let bare = bare.clone();
-                async move { bare.insert(&intent, &fingerprint().to_stored_bytes()).await }
+                async move { bare.insert(client, &intent, &fingerprint().to_stored_bytes()).await }
             })?);
         }
-        report.add(ratio(what, &us, &other, bar));
+        report.add(ratio(what, &us, &other, Some(bar)));
+        Ok(())
+    }
+
+    /// Claims and their completions, with shared commits and without. A lone one shares nothing.
+    fn sharing(&mut self, args: &Args, report: &mut Report, clients: usize) -> anyhow::Result<()> {
+        let what = format!("claim and complete, {clients} in flight : group_commit=off");
+        if !args.wants(&what) {
+            return Ok(());
+        }
+        let connections = clients.min(64);
+        let stores = ["group_commit=on", "group_commit=off"]
+            .map(|more| self.runtime.block_on(tuned(&args.url, connections, more)));
+        let mut taken = [Vec::new(), Vec::new()];
+        let stores = stores.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        for _ in 0..args.runs {
+            for (store, taken) in stores.iter().zip(&mut taken) {
+                let (intents, store) = (self.next_intents(args, clients)?, Arc::clone(store));
+                taken.push(
+                    self.all(&intents, clients, move |_, intent| {
+                        let store = Arc::clone(&store);
+                        async move {
+                            claim_and_complete(&*store, &intent, fingerprint(), &response()).await
+                        }
+                    })?,
+                );
+            }
+        }
+        let [with, without] = taken;
+        report.add(ratio(what, &with, &without, None));
         Ok(())
     }
 
@@ -87,32 +126,32 @@ impl Bench {
             return Ok(());
         }
         let store = self.runtime.block_on(store(&args.url, clients))?;
-        let bare = self.runtime.block_on(Raw::connect(&args.url, u32::try_from(clients)?))?;
+        let bare = self.runtime.block_on(Raw::connect(&args.url, clients))?;
         let (mut us, mut other) = (Vec::new(), Vec::new());
         for _ in 0..args.runs {
             let intents = self.next_intents(args, clients)?;
             let (ours, theirs) = (Arc::clone(&store), bare.clone());
             // filled by many, looked at by few
-            self.all(&intents, 16, move |intent| {
+            self.all(&intents, 16, move |client, intent| {
                 let (store, bare) = (Arc::clone(&ours), theirs.clone());
                 async move {
                     claim_and_complete(&*store, &intent, fingerprint(), &response()).await?;
-                    bare.insert(&intent, &fingerprint().to_stored_bytes()).await?;
-                    bare.fill(&intent).await
+                    bare.insert(client, &intent, &fingerprint().to_stored_bytes()).await?;
+                    bare.fill(client, &intent).await
                 }
             })?;
             let replaying = Arc::clone(&store);
-            us.push(self.all(&intents, clients, move |intent| {
+            us.push(self.all(&intents, clients, move |_, intent| {
                 let store = Arc::clone(&replaying);
                 async move { replay(&*store, &intent).await }
             })?);
             let bare = bare.clone();
-            other.push(self.all(&intents, clients, move |intent| {
+            other.push(self.all(&intents, clients, move |client, intent| {
                 let bare = bare.clone();
-                async move { bare.select(&intent).await }
+                async move { bare.select(client, &intent).await }
             })?);
         }
-        report.add(ratio(what, &us, &other, 0.75));
+        report.add(ratio(what, &us, &other, Some(0.75)));
         Ok(())
     }
 
@@ -130,7 +169,7 @@ impl Bench {
         work: F,
     ) -> anyhow::Result<Taken>
     where
-        F: Fn(Intent) -> Fut + Clone + Send + 'static,
+        F: Fn(usize, Intent) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = anyhow::Result<()>> + Send,
     {
         let operations = u32::try_from(intents.len())?;
@@ -142,7 +181,7 @@ impl Bench {
                     let (intents, work) = (Arc::clone(intents), work.clone());
                     running.spawn(async move {
                         for intent in intents.iter().skip(client).step_by(clients) {
-                            work(intent.clone()).await?;
+                            work(client, intent.clone()).await?;
                         }
                         anyhow::Ok(())
                     });
@@ -171,7 +210,7 @@ pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> any
     Ok(())
 }
 
-fn ratio(what: String, ours: &[Taken], other: &[Taken], bar: f64) -> Row {
+fn ratio(what: String, ours: &[Taken], other: &[Taken], bar: Option<f64>) -> Row {
     let rates = |runs: &[Taken]| runs.iter().map(Taken::per_second).collect();
     Row {
         what,
@@ -179,6 +218,6 @@ fn ratio(what: String, ours: &[Taken], other: &[Taken], bar: f64) -> Row {
         ours: rates(ours),
         other: rates(other),
         figure: Figure::OursToOther,
-        bar: Some(Bar::AtLeast(bar)),
+        bar: bar.map(Bar::AtLeast),
     }
 }

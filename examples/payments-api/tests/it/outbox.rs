@@ -159,3 +159,37 @@ async fn two_processes_share_the_events() {
     let senders: HashSet<_> = got.iter().map(|webhook| webhook.sender.as_str()).collect();
     assert_eq!(senders.len(), 2, "both send");
 }
+
+/// Kind of fault: two processes send the same event. Here the other one is taking it at this very moment: it
+/// has not committed that yet. The event is passed over, neither waited for nor taken as well.
+#[tokio::test]
+async fn an_event_that_another_process_is_taking_is_passed_over() {
+    const ADD: &str = "INSERT INTO payments_api_outbox (id, body, next_try) \
+        VALUES ($1, '{}', now() + interval '2 s')";
+    const TAKE: &str = "UPDATE payments_api_outbox \
+        SET tries = tries + 1, next_try = now() + interval '1 h' WHERE id = $1 RETURNING tries";
+    const DUE: &str = "SELECT next_try <= now() FROM payments_api_outbox WHERE id = $1";
+    let url = database("outbox_being_taken").await;
+    let receiver = Receiver::answering([]).await;
+    let service = service_of(&receiver, "one", &url).await;
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    let mut onlooker = PgConnection::connect(&url).await.unwrap();
+    let (mut taking, id) = (other.begin().await.unwrap(), "evt_being_taken");
+    sqlx::query(ADD).bind(id).execute(&mut onlooker).await.unwrap();
+    let tries: i32 = sqlx::query_scalar(TAKE).bind(id).fetch_one(&mut *taking).await.unwrap();
+    assert_eq!(tries, 1, "this machine is too slow: the service was faster");
+    eventually("it is due for whoever does not see it taken", async || {
+        sqlx::query_scalar::<_, bool>(DUE).bind(id).fetch_one(&mut onlooker).await.unwrap()
+    })
+    .await;
+    assert_eq!(service.send(call("tok_visa", "beside")).await.status, 201);
+    eventually("another event is not held up", async || receiver.got().len() == 1).await;
+    taking.commit().await.unwrap();
+    // events are sent in turn: this one would have been sent before
+    assert_eq!(service.send(call("tok_visa", "after")).await.status, 201);
+    eventually("the next one", async || receiver.got().len() >= 2).await;
+    assert_eq!(receiver.charges(), service.charges().await);
+    let states = states(&service).await;
+    let taken = states.iter().find(|event| event["id"] == id).unwrap();
+    assert_eq!((&taken["state"], &taken["tries"]), (&"waiting".into(), &1.into()));
+}
