@@ -239,3 +239,20 @@ async fn serve(
         }
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Kind of fault: "called wrongly" for a worker that dies when all payments are made, so that nobody waits for
+    /// an answer of it any more.
+    #[tokio::test]
+    async fn a_worker_that_ends_by_itself_ends_the_storm_with_3() {
+        let mut command = Command::new("false");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let kept = keep(Arc::default(), command, CancellationToken::new()).await;
+        let error = kept.unwrap_err();
+        assert!(error.to_string().contains("by itself: exit status: 1"), "{error}");
+        assert_eq!(crate::ended::code_of(&error), 3);
+    }
+}
