@@ -7,8 +7,8 @@ use axum::{Extension, Router, extract::State, response::IntoResponse, routing::p
 use http::{HeaderName, HeaderValue, StatusCode, request::Parts};
 use idempotency_core::{Clock, Question, Recovery, SystemClock, Verdict};
 use idempotency_tower::{
-    CurrentAttempt, Disposition, RequestSettings, ResultPolicy, Retention, Takeover,
-    stored_response,
+    CurrentAttempt, Disposition, IdempotencyLayer, Profile, RequestSettings, ResultPolicy,
+    Retention, Takeover, stored_response,
 };
 
 use crate::{
@@ -82,6 +82,45 @@ async fn each_kind_of_request_has_its_own_settings() {
     assert!(twice("/all").await.is_replay());
     assert!(!twice("/fails").await.is_replay());
     assert_eq!(twice("/refuse").await.problem(), "outcome-unknown");
+}
+
+/// One retention for a payout and for an offer, one rule for all of an API (H-17, H-18): each route has a clone
+/// of the layer with settings of its own, over one store.
+#[tokio::test]
+async fn each_route_has_its_own_settings() {
+    async fn answer(uri: http::Uri) -> (StatusCode, &'static str) {
+        let fails = ["/all", "/refuse", "/fails"].contains(&uri.path());
+        (if fails { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }, "ran")
+    }
+    let layer = layer();
+    let with = |layer: IdempotencyLayer| on_post(answer).layer(layer);
+    let app = Router::new()
+        .route("/else", with(layer.clone()))
+        .route("/fails", with(layer.clone()))
+        .route("/payouts", with(layer.clone().retention(hours(30 * 24))))
+        .route("/all", with(layer.clone().result_policy(ResultPolicy::All)))
+        .route("/refuse", with(layer.clone().takeover(Takeover::Refuse)))
+        .route("/required", with(layer.clone().required()))
+        .route("/stripe", with(layer.clone().profile(Profile::stripe())));
+    let server = Server::start(app).await;
+    let twice = async |path: &str| {
+        let first = server.send(post(path).key(path)).await;
+        (first, server.send(post(path).key(path)).await)
+    };
+    for (path, hours) in [("/payouts", 30 * 24), ("/else", 24)] {
+        let (first, second) = twice(path).await;
+        assert_eq!((hours_left(&first), hours_left(&second)), (hours, hours), "{path}");
+    }
+    assert!(twice("/all").await.1.is_replay());
+    assert!(!twice("/fails").await.1.is_replay());
+    assert_eq!(twice("/refuse").await.1.problem(), "outcome-unknown");
+    assert_eq!(server.send(post("/required")).await.problem(), "key-missing");
+    assert_eq!(server.send(post("/else")).await.text(), "ran");
+    // a key of one route is taken for another, and refused as that route does it
+    for (path, status) in [("/stripe", 400), ("/required", 422)] {
+        let reused = server.send(post(path).key("/else")).await;
+        assert_eq!((reused.status.as_u16(), reused.problem()), (status, "key-reused"), "{path}");
+    }
 }
 
 /// Whether a duplicate waits is a setting of its request.
