@@ -11,7 +11,7 @@ use axum::{
 use http::StatusCode;
 use idempotency_core::{Idempotency, ResultPolicy};
 use idempotency_memory::MemoryStore;
-use idempotency_tower::{CurrentAttempt, IdempotencyLayer, Profile, Takeover};
+use idempotency_tower::{CurrentAttempt, Disposition, IdempotencyLayer, Profile, Takeover};
 use tower::{BoxError, ServiceBuilder};
 use tower_http::{catch_panic::CatchPanicLayer, timeout::TimeoutLayer};
 
@@ -186,6 +186,26 @@ async fn a_handler_that_was_timed_out_has_an_unknown_outcome() {
             assert_eq!((second.status.as_u16(), said, runs.get()), told, "{status} {takeover:?}");
         }
     }
+}
+
+/// Kind of fault: a limiter inside the layer gives up amid the charge with a 429, which counts as "nothing
+/// happened" (H-10). A layer before it says what it knows, as the chapter on the order of layers has it.
+#[tokio::test]
+async fn a_layer_inside_can_say_that_nobody_knows() {
+    let runs = Runs::default();
+    let nobody_knows = |mut response: Response| {
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            response.extensions_mut().insert(Disposition::Unknown);
+        }
+        response
+    };
+    let around =
+        ServiceBuilder::new().layer(layer().takeover(Takeover::Refuse)).map_response(nobody_knows);
+    let app = Router::new().route("/", after(StatusCode::TOO_MANY_REQUESTS, &runs));
+    let server = Server::start(app.route_layer(around)).await;
+    assert_eq!(server.send(post("/").key("k")).await.status, 429);
+    assert_eq!(server.send(post("/").key("k")).await.problem(), "outcome-unknown");
+    assert_eq!(runs.get(), 1);
 }
 
 /// A policy that stores everything stores this, too, and a profile that names 408 as never final is believed.
