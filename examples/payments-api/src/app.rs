@@ -29,28 +29,47 @@ use crate::{
     sandbox::{Payment, Sandbox},
 };
 
-/// The idempotency layer over the store.
-pub(crate) fn layer(
-    store: Connected,
-    arguments: &Arguments,
-    metrics: &Metrics,
-) -> anyhow::Result<IdempotencyLayer> {
-    let idempotency = Idempotency::builder(store)
-        .add_observer(metrics.observer().clone())
-        .lease(arguments.lease)
-        .retention(arguments.retention)
-        .build()
-        .context("--lease and --retention")?;
-    Ok(IdempotencyLayer::new(idempotency, account::scope_of)
-        .max_request_bytes(arguments.max_request_bytes)
-        .max_response_bytes(arguments.max_response_bytes))
+/// The idempotency layers over the store: they share its records, and not their places. The page is there
+/// for everybody, and nobody who sends slowly there takes the place of an account.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers {
+    payments: IdempotencyLayer,
+    checkout: IdempotencyLayer,
+}
+
+/// Requests of the page that may be under way at once.
+const CHECKOUT_IN_FLIGHT: usize = 128;
+
+impl Layers {
+    pub(crate) fn new(
+        store: Connected,
+        arguments: &Arguments,
+        metrics: &Metrics,
+    ) -> anyhow::Result<Self> {
+        let idempotency = Idempotency::builder(store)
+            .add_observer(metrics.observer().clone())
+            .lease(arguments.lease)
+            .retention(arguments.retention)
+            .build()
+            .context("--lease and --retention")?;
+        let payments = IdempotencyLayer::new(idempotency, account::scope_of)
+            .max_request_bytes(arguments.max_request_bytes)
+            .max_response_bytes(arguments.max_response_bytes);
+        let checkout = payments.clone().required().max_in_flight(CHECKOUT_IN_FLIGHT);
+        Ok(Self { payments, checkout })
+    }
+
+    /// Ends when nothing is under way.
+    pub(crate) async fn drain(&self) {
+        tokio::join!(self.payments.drain(), self.checkout.drain());
+    }
 }
 
 /// From the inside out: the routes that move money, the idempotency layer, the rate limit,
 /// authentication; around all of it a net for panics, which the idempotency layer hands on.
 pub(crate) fn router(
     sandbox: Sandbox,
-    layer: &IdempotencyLayer,
+    layers: &Layers,
     arguments: &Arguments,
     metrics: &Metrics,
 ) -> anyhow::Result<Router> {
@@ -59,13 +78,13 @@ pub(crate) fn router(
         .route("/v1/charges", post(create_charge))
         .route("/v1/refunds", post(create_refund))
         .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
-        .route_layer(layer.clone())
+        .route_layer(layers.payments.clone())
         .route("/v1/charges", get(list_charges));
     let payments = limited(payments).route_layer(middleware::from_fn(account::authenticate));
     let checkout = Router::new()
         .route("/checkout/charges", post(create_charge))
         .layer(DefaultBodyLimit::max(arguments.max_request_bytes))
-        .route_layer(layer.clone().required());
+        .route_layer(layers.checkout.clone());
     let checkout = limited(checkout).route_layer(middleware::from_fn(checkout::as_the_shop));
     Ok(Router::new()
         .merge(payments)

@@ -2,11 +2,15 @@ use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
-use idempotency::{Sweeper, tower::IdempotencyLayer};
+use idempotency::Sweeper;
 use tokio::net::TcpListener;
 
 use crate::{
-    app, arguments::Arguments, backing::Backing, metrics::Metrics, sandbox::Sandbox,
+    app::{self, Layers},
+    arguments::Arguments,
+    backing::Backing,
+    metrics::Metrics,
+    sandbox::Sandbox,
     webhooks::Sender,
 };
 
@@ -17,7 +21,7 @@ pub struct Service {
     address: SocketAddr,
     greeting: String,
     router: Router,
-    layer: IdempotencyLayer,
+    layers: Layers,
     sandbox: Sandbox,
     sender: Option<Sender>,
     _sweeper: Option<Sweeper>,
@@ -35,18 +39,18 @@ impl Service {
         let metrics = Metrics::new()?;
         let Backing { store, ledger, outbox } = Backing::open(&arguments.store, &metrics).await?;
         let sweeper = store.sweep_every(SWEEP_PAUSE);
-        let layer = app::layer(store, arguments, &metrics)?;
+        let layers = Layers::new(store, arguments, &metrics)?;
         let endpoint = arguments.endpoint();
         let sender = endpoint.as_ref().map(|endpoint| Sender::new(Arc::clone(&outbox), endpoint));
         let sender = sender.transpose()?;
         let sandbox = Sandbox::new(ledger, sender.is_some().then_some(outbox));
-        let router = app::router(sandbox.clone(), &layer, arguments, &metrics)?;
+        let router = app::router(sandbox.clone(), &layers, arguments, &metrics)?;
         let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another --listen", arguments.listen)
         })?;
         let address = listener.local_addr()?;
         let greeting = arguments.greeting(address);
-        Ok(Self { listener, address, greeting, router, layer, sandbox, sender, _sweeper: sweeper })
+        Ok(Self { listener, address, greeting, router, layers, sandbox, sender, _sweeper: sweeper })
     }
 
     /// Where it listens.
@@ -78,7 +82,7 @@ impl Service {
             () = insisted => {}
         }
         // charges whose client has gone are finished and stored too
-        self.layer.drain().await;
+        self.layers.drain().await;
         if let Some(sending) = sending {
             sending.close().await;
         }

@@ -119,3 +119,32 @@ async fn the_route_answers_as_the_page_expects() {
     assert_eq!((stranger.status.as_u16(), stranger.is_replay()), (201, false));
     assert_eq!(own_effects(&service).await, 2);
 }
+
+/// Kind of fault: whoever opens the page sends slowly, takes every place of the service, and accounts get 503
+/// (H-42). The page has places of its own, and gets them back.
+#[tokio::test]
+async fn the_page_cannot_crowd_out_the_accounts() {
+    let service = Service::start(&["--rate-limit", "1000/1s"]).await;
+    let mut stalled = Vec::new();
+    eventually("the page has no place left", async || {
+        for _ in 0..16 {
+            let head = format!(
+                "POST /checkout/charges HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\
+                 Idempotency-Key: stalled-{}\r\nContent-Length: 100\r\n\r\n{{",
+                stalled.len()
+            );
+            let mut socket = TcpStream::connect(service.addr).await.unwrap();
+            socket.write_all(head.as_bytes()).await.unwrap();
+            stalled.push(socket);
+        }
+        service.send(pay("tok_visa", "late")).await.status == 503
+    })
+    .await;
+    assert!(stalled.len() < 500, "{}", stalled.len());
+    assert_eq!(service.send(charge("tok_visa").key("order-1")).await.status, 201);
+    drop(stalled);
+    eventually("its places are free again", async || {
+        service.send(pay("tok_visa", "late")).await.status == 201
+    })
+    .await;
+}
