@@ -11,6 +11,8 @@ mod lists;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod migration;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod network;
