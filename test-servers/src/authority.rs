@@ -31,6 +31,15 @@ impl Authority {
         &self.0.pem
     }
 
+    /// A certificate for somebody on loopback and its key, both in PEM.
+    ///
+    /// # Errors
+    /// No key or certificate can be made.
+    pub fn certificate(&self) -> Result<(String, String), ServerError> {
+        let (certificate, key) = self.certify()?;
+        Ok((certificate.pem(), key.serialize_pem()))
+    }
+
     /// A certificate for a server on loopback, and its key.
     pub(crate) fn certify(&self) -> Result<(Certificate, KeyPair), ServerError> {
         let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];

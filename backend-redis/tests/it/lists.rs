@@ -102,6 +102,18 @@ fn fill_or_empty(server: &RedisServer, fill: bool) {
     server.wait_for(&["DEBUG", "HTSTATS", "0"], fits).unwrap();
 }
 
+/// More records than a page holds, and pages that end inside of what a server keeps together.
+pub(crate) async fn lists_everything(url: &str) {
+    let store = fresh(url).await;
+    let names: Vec<_> = (0..300).map(|number| format!("{number:03}")).collect();
+    for name in &names {
+        lasting(&store, name).await;
+    }
+    for limit in [1, 40, 1_000] {
+        assert_eq!(list(&store, &ListQuery { limit, ..ListQuery::default() }).await, names);
+    }
+}
+
 /// Kind of fault: a list that skips what is there. Between two pages keys come and go, so that the server moves
 /// all of them to a larger table and back to a smaller one: one scan finds a few records, and the next one from
 /// the same cursor all of them. What was on no page yet was taken for shown when its name came before that of

@@ -10,6 +10,7 @@ use idempotency_redis::{RedisStore, redis};
 use test_servers::redis::{RedisCluster, RedisOptions, RedisProgram, RedisServer};
 
 use crate::conformance::{Cluster, Single};
+use crate::lists::lists_everything;
 use crate::support::{
     Caller, cluster, connect, fresh, is_full, key, lease, raw, replayed, server, soon,
 };
@@ -182,9 +183,11 @@ async fn every_server_of_the_matrix_keeps_the_contract() {
         first.acquire(&store).await;
         first.acquire(&store).await;
         crate::model::programs_on(server, 100);
+        lists_everything(&server.url()).await;
         if is_full() {
             is_green(Suite::new(Single(server))).await;
             let cluster = RedisCluster::start_of(RedisServer::options().program(*program)).unwrap();
+            lists_everything(&cluster.url()).await;
             is_green(Suite::new(Cluster(Box::leak(Box::new(cluster))))).await;
         }
     }

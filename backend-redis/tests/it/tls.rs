@@ -6,7 +6,7 @@ use idempotency_conformance::unique_namespace;
 use idempotency_core::{Doctor, ErrorKind, FinishOutcome, IdempotencyStore, ListQuery, Watch};
 use idempotency_redis::{
     RedisStore, RedisStoreBuilder,
-    redis::{TlsCertificates, cluster::ClusterClientBuilder},
+    redis::{ClientTlsConfig, TlsCertificates, cluster::ClusterClientBuilder},
 };
 use test_servers::{
     Authority,
@@ -87,6 +87,34 @@ async fn certificates_are_never_left_out_in_silence() {
     let builder = RedisStore::builder().tls_certificates(certificates("no certificate"));
     let error = builder.connect("rediss://h").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+}
+
+/// A server can ask its clients for a certificate too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_asks_for_a_certificate_gets_the_one_that_is_given() {
+    let authority = Authority::generate().unwrap();
+    let options = RedisServer::options().tls(&authority).set("tls-auth-clients", "yes");
+    let server = options.start().unwrap();
+    let url = server.tls_url().unwrap();
+    let with = |client: Option<(String, String)>| {
+        let client_tls = client.map(|(certificate, key)| ClientTlsConfig {
+            client_cert: certificate.into_bytes(),
+            client_key: key.into_bytes(),
+        });
+        let root_cert = Some(authority.pem().as_bytes().to_vec());
+        let builder = RedisStore::builder().namespace(unique_namespace());
+        builder.tls_certificates(TlsCertificates { client_tls, root_cert })
+    };
+    works(&with(Some(authority.certificate().unwrap())).connect(&url).await.unwrap()).await;
+    let stranger = Authority::generate().unwrap().certificate().unwrap();
+    for client in [None, Some(stranger)] {
+        // the server hangs up after the greeting, which may be when the first command comes
+        let error = match with(client).connect(&url).await {
+            Ok(store) => Caller::new(&key("k")).claim(&store).await.unwrap_err(),
+            Err(error) => error,
+        };
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
 }
 
 /// The nodes that are named tell of the others; those are spoken to in the same way, also after one of them

@@ -84,13 +84,14 @@ impl RedisOptions {
         if !self.arguments.iter().any(|argument| argument == "--save") {
             arguments.extend(["--save".into(), "".into()]);
         }
-        arguments.extend(self.arguments.iter().map(Into::into));
         let tls = self.authority.as_ref().map(|authority| Tls::set_up(authority, &directory));
         let tls = tls.transpose()?;
         let tls_port = tls.as_ref().map(|tls| tls.port);
         for (name, value) in tls.into_iter().flat_map(|tls| tls.settings) {
             arguments.extend([format!("--{name}").into(), value.into()]);
         }
+        // what is set for this one server comes last, and holds
+        arguments.extend(self.arguments.iter().map(Into::into));
         let install = self.program.install_command();
         let launch = Launch { program: self.program.path(), arguments, install };
         let server = RedisServer { process: Process::start(&launch, directory)?, port, tls_port };

@@ -13,7 +13,7 @@ pub(super) struct Tls {
 impl Tls {
     /// Its files are in `directory`.
     pub(super) fn set_up(authority: &Authority, directory: &Path) -> Result<Self, ServerError> {
-        let (certificate, key) = authority.certify()?;
+        let (certificate, key) = authority.certificate()?;
         let file = |name: &str, text: &str| {
             let path = directory.join(name);
             fs::write(&path, text).map_err(ServerError::io("writing a certificate"))?;
@@ -22,8 +22,8 @@ impl Tls {
         let port = free_port();
         let settings = vec![
             ("tls-port", port.to_string()),
-            ("tls-cert-file", file("server.pem", &certificate.pem())?),
-            ("tls-key-file", file("server.key", &key.serialize_pem())?),
+            ("tls-cert-file", file("server.pem", &certificate)?),
+            ("tls-key-file", file("server.key", &key)?),
             ("tls-ca-cert-file", file("authority.pem", authority.pem())?),
             ("tls-auth-clients", "no".to_owned()),
             ("tls-replication", "yes".to_owned()),
