@@ -238,9 +238,9 @@ impl Inner {
     }
 
     /// None: it does not match, or cannot be read.
-    fn listed(&self, item: Item, query: &ListQuery, now: Now) -> Option<ListedRecord> {
+    fn listed(&self, mut item: Item, query: &ListQuery, now: Now) -> Option<ListedRecord> {
         let place = wire::place_of(&self.layout, &item)?.to_owned();
-        let record = match wire::record(&self.layout, item) {
+        let record = match wire::record(&self.layout, &mut item) {
             Ok(record) => record,
             Err(cause) => {
                 tracing::warn!(%cause, "idempotency: an item cannot be read and is left out of a list");

@@ -1,8 +1,11 @@
+use std::error::Error;
+
+use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
 };
-use aws_smithy_runtime_api::client::result::ConstructionFailure;
+use aws_smithy_runtime_api::client::result::{ConstructionFailure, DispatchFailure};
 use idempotency_core::{ErrorKind, Operation, StoreError};
 
 /// What kind of failure it is (C50). What may have happened is not said here: the interceptor has seen
@@ -28,9 +31,19 @@ pub(crate) fn classify<E: ProvideErrorMetadata>(
                 connector do its scheme?";
             return StoreError::new(operation, ErrorKind::Invalid, detail);
         }
-        SdkError::DispatchFailure(_) => {
-            let detail = "the connection to the service failed";
-            return StoreError::new(operation, ErrorKind::Unavailable, detail);
+        SdkError::DispatchFailure(failure) => {
+            let (kind, detail) = match credentials(failure) {
+                None => (ErrorKind::Unavailable, "the connection to the service failed"),
+                Some(
+                    CredentialsError::CredentialsNotLoaded(_)
+                    | CredentialsError::InvalidConfiguration(_),
+                ) => (ErrorKind::Denied, NO_CREDENTIALS),
+                Some(_) => (
+                    ErrorKind::Unavailable,
+                    "the credentials could not be had: what gives them out failed, or did not answer",
+                ),
+            };
+            return StoreError::new(operation, kind, detail);
         }
         SdkError::ConstructionFailure(failure) => return not_sent(operation, failure),
         SdkError::ResponseError(failure) => {
@@ -46,6 +59,22 @@ pub(crate) fn classify<E: ProvideErrorMetadata>(
     StoreError::new(operation, kind, detail).with_source(Refusal { code: code.to_owned(), status })
 }
 
+/// The credentials are asked for when a request is sent, and the driver calls it a failure to connect when
+/// there are none.
+fn credentials(failure: &DispatchFailure) -> Option<&CredentialsError> {
+    let mut cause = failure.as_connector_error().and_then(Error::source);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+const NO_CREDENTIALS: &str = "there are no credentials to sign requests with: the environment \
+     (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), a profile, or the role of the machine gives them";
+
 /// What the service refused, by its code alone: its message may quote the key.
 #[derive(Debug, thiserror::Error)]
 #[error("{code} ({status})")]
@@ -59,8 +88,7 @@ fn not_sent(operation: Operation, failure: &ConstructionFailure) -> StoreError {
     // that there is no identity has no type of its own by the time it comes here
     let words = format!("{failure:?}");
     if ["redentials", "dentity"].iter().any(|word| words.contains(word)) {
-        let detail = "there are no credentials to sign requests with";
-        return StoreError::new(operation, ErrorKind::Denied, detail);
+        return StoreError::new(operation, ErrorKind::Denied, NO_CREDENTIALS);
     }
     let detail = "the driver could not make the request: is the client's configuration whole?";
     StoreError::new(operation, ErrorKind::Invalid, detail)

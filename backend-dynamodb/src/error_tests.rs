@@ -84,6 +84,15 @@ fn failures_on_the_way_have_their_kinds() {
     {
         assert_eq!(classify(SdkError::dispatch_failure(error)), ErrorKind::Unavailable);
     }
+    // the driver asks for them when it sends
+    for (error, kind) in [
+        (CredentialsError::not_loaded("none"), ErrorKind::Denied),
+        (CredentialsError::invalid_configuration("half a profile"), ErrorKind::Denied),
+        (CredentialsError::provider_timed_out(std::time::Duration::ZERO), ErrorKind::Unavailable),
+    ] {
+        let error = ConnectorError::other(error.into(), None);
+        assert_eq!(classify(SdkError::dispatch_failure(error)), kind);
+    }
     let user = ConnectorError::user("no such scheme".into());
     assert_eq!(classify(SdkError::dispatch_failure(user)), ErrorKind::Invalid);
     let no_sense = |status| classify(SdkError::response_error("not JSON", reply(status)));

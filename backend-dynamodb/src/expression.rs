@@ -2,15 +2,14 @@
 //!
 //! An operation that is not decided by its condition comes back with the item, and the state machine
 //! decides; so each condition holds only where the machine would write just this. That includes what
-//! cannot be read: an item without one of its attributes, or of another format, meets no condition.
+//! cannot be read: an item without one of its attributes, with one that is out of bounds, or of another
+//! format meets no condition. What conditions cannot see, a fraction of a number, the reader lets pass.
 
 use std::collections::HashMap;
 
-use idempotency_core::{Record, State};
-
 use crate::{
     layout::{Attribute, Layout},
-    wire,
+    wire::Item,
 };
 
 /// A write and the names that it uses.
@@ -37,18 +36,20 @@ pub(crate) struct Statements {
 
 /// The record of an attempt, not past its retention, with all that a reader needs.
 const OWN: &str = "#format = :format AND #token = :token AND #attempt = :attempt \
-     AND #expires_at_ms >= :cutoff AND attribute_type(#fingerprint, :binary) \
-     AND attribute_type(#retention_ms, :number) AND attribute_type(#retention_s, :number) \
-     AND attribute_type(#first_claimed_at_ms, :number) AND attribute_type(#claimed_at_ms, :number) \
+     AND #expires_at_ms BETWEEN :cutoff AND :latest \
+     AND attribute_type(#fingerprint, :binary) AND size(#fingerprint) = :fingerprint_bytes \
+     AND #retention_ms BETWEEN :one AND :longest_ms AND #retention_s BETWEEN :one AND :longest_s \
+     AND #first_claimed_at_ms BETWEEN :zero AND :latest \
+     AND #claimed_at_ms BETWEEN :zero AND :latest \
      AND (attribute_not_exists(#checkpoint) OR attribute_type(#checkpoint, :binary)) \
      AND attribute_not_exists(#response)";
 
 /// … that is in progress.
-const HELD: &str = "#state = :in_progress AND attribute_type(#lease_until_ms, :number) \
-     AND attribute_type(#sequence, :number)";
+const HELD: &str = "#state = :in_progress AND #lease_until_ms BETWEEN :zero AND :latest \
+     AND #sequence BETWEEN :zero AND :latest";
 
 /// … that was given back.
-const RELEASED: &str = "#state IN (:failed, :unknown) AND attribute_type(#ended_at_ms, :number)";
+const RELEASED: &str = "#state IN (:failed, :unknown) AND #ended_at_ms BETWEEN :zero AND :latest";
 
 const COMPLETE: &str = "SET #format = :format, #state = :completed, #token = :token, \
      #attempt = :attempt, #fingerprint = :fingerprint, #retention_ms = :retention_ms, \
@@ -86,7 +87,7 @@ impl Statements {
             claim: statement(None, absent.to_owned()),
             complete: statement(Some(COMPLETE), format!("{absent} OR ({may_complete})")),
             complete_held: statement(
-                Some(COMPLETE),
+                Some(&COMPLETE.replacen("SET ", "SET #joined = :joined, ", 1)),
                 format!("{OWN} AND #fingerprint = :fingerprint AND {HELD}"),
             ),
             renew: statement(Some(RENEW), may_renew.clone()),
@@ -101,25 +102,33 @@ impl Statements {
     }
 }
 
-/// A put that replaces `seen` and nothing else, and its values.
-pub(crate) fn replace(layout: &Layout, seen: &Record) -> (Statement, wire::Item) {
-    let mut condition = "#format = :format AND #state = :state AND #token = :token \
-         AND #attempt = :attempt AND #expires_at_ms = :expires_at"
-        .to_owned();
-    let mut values = wire::Item::from([
-        (":format".to_owned(), wire::number(wire::FORMAT)),
-        (":state".to_owned(), wire::text(wire::state(&seen.state))),
-        (":token".to_owned(), wire::binary(*seen.token.as_bytes())),
-        (":attempt".to_owned(), wire::number(seen.attempt.get())),
-        (":expires_at".to_owned(), wire::moment(seen.expires_at)),
-    ]);
-    if let State::InProgress { lease_until, sequence, .. } = &seen.state {
-        condition.push_str(" AND #sequence = :sequence AND #lease_until_ms = :lease_until");
-        values.insert(":sequence".to_owned(), wire::number(*sequence));
-        values.insert(":lease_until".to_owned(), wire::moment(*lease_until));
-    }
+/// What a reader looks at, but for the bytes whose length is free: those are written along with one of
+/// these.
+const PINNED: [Attribute; 12] = [
+    Attribute::Format,
+    Attribute::State,
+    Attribute::Token,
+    Attribute::Attempt,
+    Attribute::Fingerprint,
+    Attribute::RetentionMs,
+    Attribute::FirstClaimedAt,
+    Attribute::ClaimedAt,
+    Attribute::LeaseUntil,
+    Attribute::EndedAt,
+    Attribute::ExpiresAt,
+    Attribute::Sequence,
+];
+
+/// The condition of a put that replaces the record in `seen` and nothing else: the very values that were
+/// read are there still. And the values that it compares with.
+pub(crate) fn unchanged(layout: &Layout, seen: &Item) -> (Statement, Item) {
+    let there = |attribute: &Attribute| seen.get(layout.name(*attribute)).cloned();
+    let pins: Vec<_> = PINNED.iter().filter_map(|pin| Some((*pin, there(pin)?))).collect();
+    let equal = |(pin, _): &(Attribute, _)| format!("#{0} = :{0}", pin.default_name());
+    let condition = pins.iter().map(equal).collect::<Vec<_>>().join(" AND ");
     let names = names(layout, &[&condition]);
-    (Statement { update: None, condition, names }, values)
+    let value = |(pin, value): (Attribute, _)| (format!(":{}", pin.default_name()), value);
+    (Statement { update: None, condition, names }, pins.into_iter().map(value).collect())
 }
 
 /// The names that expressions use: the service refuses others.

@@ -45,10 +45,12 @@ pub enum Attribute {
     Response,
     /// The partition of the list index, while the record has no outcome yet: `unsettled`.
     Unsettled,
+    /// True where the answer was stored by a transaction of the application's: `joined`.
+    Joined,
 }
 
 impl Attribute {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Format,
         Self::State,
         Self::Token,
@@ -66,6 +68,7 @@ impl Attribute {
         Self::Checkpoint,
         Self::Response,
         Self::Unsettled,
+        Self::Joined,
     ];
 
     /// Its name unless another one is chosen; with a `#` before it, its name in expressions.
@@ -88,6 +91,7 @@ impl Attribute {
             Self::Checkpoint => "checkpoint",
             Self::Response => "response",
             Self::Unsettled => "unsettled",
+            Self::Joined => "joined",
         }
     }
 

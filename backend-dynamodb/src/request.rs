@@ -43,7 +43,7 @@ impl Inner {
         item.contains_key(self.layout.name(Attribute::Format))
     }
 
-    /// The record that an item keeps.
+    /// The record that an item keeps. Its response, or its checkpoint, is taken out of the item.
     ///
     /// # Errors
     /// `Corrupt` when it cannot be read (C00) or is the item of another key (C35).
@@ -51,33 +51,36 @@ impl Inner {
         &self,
         call: &Call,
         place: &StorageKey,
-        item: Option<Item>,
+        item: Option<&mut Item>,
     ) -> Result<Option<Record>, StoreError> {
         let Some(item) = item else {
             return Ok(None);
         };
         let corrupt = |cause| call.failed(StoreError::corrupt(call.operation, cause));
-        if wire::place_of(&self.layout, &item) != Some(place.as_str()) {
+        if wire::place_of(&self.layout, item) != Some(place.as_str()) {
             return Err(corrupt(CorruptRecord::OtherKey));
         }
         wire::record(&self.layout, item).map(Some).map_err(corrupt)
     }
 
-    /// Puts `record` where `seen` is, or where nothing is.
-    pub(crate) async fn put(
+    /// Puts `record` where nothing is.
+    pub(crate) async fn put_new(
         &self,
         call: &Call,
         place: &StorageKey,
-        seen: Option<&Record>,
         record: &Record,
     ) -> Result<Result<(), Refused>, StoreError> {
-        let (statement, values) = match seen {
-            None => (self.statements.claim.clone(), None),
-            Some(seen) => {
-                let (statement, values) = expression::replace(&self.layout, seen);
-                (statement, Some(values))
-            }
-        };
+        self.put(call, place, record, (self.statements.claim.clone(), None)).await
+    }
+
+    /// Puts `record` under a condition.
+    async fn put(
+        &self,
+        call: &Call,
+        place: &StorageKey,
+        record: &Record,
+        (statement, values): (Statement, Option<Item>),
+    ) -> Result<Result<(), Refused>, StoreError> {
         let request = self
             .client
             .put_item()
@@ -149,18 +152,25 @@ impl Inner {
         decide: impl Fn(Option<&Record>, Now) -> Result<Decision<A>, StoreError> + Send + Sync,
     ) -> Result<A, StoreError> {
         for _ in 0..MAX_ROUNDS {
-            let seen = self.read(call, place, item)?;
+            let seen = self.read(call, place, item.as_mut())?;
             let decision = decide(seen.as_ref(), now).map_err(|error| call.failed(error))?;
             let Write::Put(record) = decision.write else {
                 return Ok(decision.answer);
             };
             now = self.now();
-            item = match self.put(call, place, seen.as_ref(), &record).await? {
+            let condition = match &item {
+                None => (self.statements.claim.clone(), None),
+                Some(item) => {
+                    let (statement, values) = expression::unchanged(&self.layout, item);
+                    (statement, Some(values))
+                }
+            };
+            item = match self.put(call, place, &record, condition).await? {
                 Ok(()) => return Ok(decision.answer),
                 Err(Refused(item)) => item,
             };
             // an earlier try of this very write was applied, and its answer lost
-            if self.read(call, place, item.clone())?.as_ref() == Some(&record) {
+            if self.read(call, place, item.clone().as_mut())?.as_ref() == Some(&record) {
                 return Ok(decision.answer);
             }
         }

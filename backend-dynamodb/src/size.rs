@@ -38,6 +38,7 @@ const fn value_bytes(attribute: Attribute) -> usize {
         Attribute::Checkpoint | Attribute::Response => 0,
         // a namespace, `#`, and the number of a shard
         Attribute::Unsettled => 64 + 1 + 2,
+        Attribute::Joined => 1,
     }
 }
 
@@ -57,7 +58,9 @@ const ALWAYS: [Attribute; 10] = [
 
 /// Bytes that are left for the response of a completed record, whatever its key.
 pub(crate) fn most_response_bytes(layout: &Layout, namespace: &Namespace) -> usize {
-    left(layout, namespace, &[Attribute::DeleteAfter, Attribute::EndedAt, Attribute::Response])
+    let others =
+        [Attribute::DeleteAfter, Attribute::EndedAt, Attribute::Response, Attribute::Joined];
+    left(layout, namespace, &others)
 }
 
 /// Bytes that are left for the checkpoint of a record in progress, whatever its key.

@@ -133,7 +133,7 @@ impl IdempotencyStore for DynamoDbStore {
             let Write::Put(record) = fresh.write else {
                 return Ok(fresh.answer);
             };
-            match inner.put(&call, &place, None, &record).await? {
+            match inner.put_new(&call, &place, &record).await? {
                 Ok(()) => Ok(fresh.answer),
                 Err(Refused(item)) => {
                     let decide =
@@ -238,8 +238,8 @@ impl IdempotencyStore for DynamoDbStore {
         let call = inner.call(Operation::Lookup);
         let work = async {
             let now = inner.now();
-            let item = inner.look(&call, &place).await?;
-            let record = inner.read(&call, &place, item)?;
+            let mut item = inner.look(&call, &place).await?;
+            let record = inner.read(&call, &place, item.as_mut())?;
             Ok(record.filter(|record| machine::lookup(Some(record), now).is_some()))
         };
         call.within(inner.timeout, work).await

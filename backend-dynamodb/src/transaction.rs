@@ -2,7 +2,10 @@ use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::SdkError,
     operation::transact_write_items::{TransactWriteItemsError, TransactWriteItemsOutput},
-    types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
+    types::{
+        AttributeValue, CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+        Update,
+    },
 };
 use idempotency_core::{
     Answer, CompleteRequest, DetachedClaim, ErrorKind, FinishOutcome, IdempotencyKey, Operation,
@@ -13,6 +16,7 @@ use crate::{
     DynamoDbStore,
     error::{classify, is_item_size},
     values::Values,
+    wire,
 };
 
 /// Why a transaction with a completion in it did not commit.
@@ -69,13 +73,15 @@ impl DynamoDbStore {
         let inner = &*self.inner;
         inner.profile.check_response(&request.response)?;
         let statement = &inner.statements.complete_held;
+        let values = Values::of_completion(request, inner.now());
+        let values = values.with(":joined", AttributeValue::Bool(true));
         let update = Update::builder()
             .table_name(&inner.layout.table)
             .set_key(Some(inner.layout.key(&self.place(request.key)).collect()))
             .set_update_expression(statement.update.clone())
             .condition_expression(&statement.condition)
             .set_expression_attribute_names(Some(statement.names.clone()))
-            .set_expression_attribute_values(Some(Values::of_completion(request, inner.now()).0))
+            .set_expression_attribute_values(Some(values.0))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .map_err(|source| {
@@ -90,7 +96,8 @@ impl DynamoDbStore {
     /// counted from 0.
     ///
     /// `Done`: committed, now or by an earlier try whose reply was lost. `Lost`: the claim does not hold,
-    /// and nothing was written.
+    /// and nothing was written. That is so as well when the attempt is completed, but not by a transaction: by
+    /// [`complete`](idempotency_core::IdempotencyStore::complete), or by an operator who settled it.
     ///
     /// # Errors
     /// The transaction was not committed, or it is not known.
@@ -141,8 +148,8 @@ impl DynamoDbStore {
         })
     }
 
-    /// The completion's condition did not hold: because it was committed before, or because somebody
-    /// else has the key.
+    /// The completion's condition did not hold: because it was committed before, or because the attempt has
+    /// ended otherwise, or somebody else has the key.
     fn fenced(
         &self,
         key: &IdempotencyKey,
@@ -151,10 +158,12 @@ impl DynamoDbStore {
     ) -> Result<FinishOutcome, StoreError> {
         let inner = &*self.inner;
         let item = reason.and_then(|reason| reason.item()).filter(|item| !item.is_empty());
+        let is_joined = item.is_some_and(|item| wire::is_joined(&inner.layout, item));
         let call = inner.call(Operation::Complete);
-        let record = inner.read(&call, &self.place(key), item.cloned())?;
+        let record = inner.read(&call, &self.place(key), item.cloned().as_mut())?;
         let is_own = record.is_some_and(|record| {
-            SeenClaim::from(&record) == claim && matches!(record.state, State::Completed { .. })
+            let is_completed = matches!(record.state, State::Completed { .. });
+            is_joined && is_completed && SeenClaim::from(&record) == claim
         });
         Ok(if is_own { FinishOutcome::Done } else { FinishOutcome::Lost })
     }

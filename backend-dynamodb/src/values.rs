@@ -1,5 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
-use idempotency_core::{AttemptNumber, ClaimToken, CompleteRequest, machine::Now};
+use idempotency_core::{
+    AttemptNumber, ClaimToken, CompleteRequest, Fingerprint, Retention, machine::Now,
+};
 
 use crate::wire::{self, Item};
 
@@ -8,7 +10,7 @@ pub(crate) struct Values(pub(crate) Item);
 
 impl Values {
     pub(crate) fn new() -> Self {
-        Self(Item::with_capacity(18))
+        Self(Item::with_capacity(24))
     }
 
     #[must_use]
@@ -25,7 +27,12 @@ impl Values {
             .with(":attempt", wire::number(attempt.get()))
             .with(":in_progress", wire::text(wire::IN_PROGRESS))
             .with(":binary", wire::text("B"))
-            .with(":number", wire::text("N"))
+            .with(":fingerprint_bytes", wire::number(Fingerprint::STORED_BYTES))
+            .with(":zero", wire::number(0))
+            .with(":one", wire::number(1))
+            .with(":latest", wire::number(u64::MAX))
+            .with(":longest_ms", wire::millis(Retention::MAX))
+            .with(":longest_s", wire::seconds(Retention::MAX))
             .with(":cutoff", wire::moment(now.at.before(now.skew_bound)))
     }
 

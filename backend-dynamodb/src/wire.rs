@@ -140,11 +140,12 @@ pub(crate) fn place_of<'a>(layout: &Layout, item: &'a Item) -> Option<&'a str> {
     item.get(&layout.partition_key)?.as_s().ok().map(String::as_str)
 }
 
-/// Reads an item whose key the caller has looked at. A response shares no memory with anything else.
+/// Reads an item whose key the caller has looked at. Its response, or its checkpoint, is taken out of it: that
+/// shares no memory with anything else.
 ///
 /// # Errors
 /// It was not written by a release that this one understands.
-pub(crate) fn record(layout: &Layout, item: Item) -> Result<Record, CorruptRecord> {
+pub(crate) fn record(layout: &Layout, item: &mut Item) -> Result<Record, CorruptRecord> {
     let mut fields = Fields { layout, item };
     match fields.number::<u64>(Attribute::Format) {
         Err(_) | Ok(None | Some(0)) => return Err(CorruptRecord::Foreign),
@@ -154,14 +155,13 @@ pub(crate) fn record(layout: &Layout, item: Item) -> Result<Record, CorruptRecor
             return Err(CorruptRecord::FutureVersion { found, known: FORMAT });
         }
     }
-    let retention: u64 = fields.needed(Attribute::RetentionMs)?;
-    let retention = Retention::new(Duration::from_millis(retention));
+    let retention = Duration::from_millis(fields.whole(Attribute::RetentionMs)?);
     Ok(Record {
         fingerprint: Fingerprint::from_stored_bytes(fields.array(Attribute::Fingerprint)?),
         token: ClaimToken::from_stored_bytes(fields.array(Attribute::Token)?),
         attempt: AttemptNumber::new(fields.needed(Attribute::Attempt)?)
             .ok_or(damaged(Attribute::Attempt))?,
-        retention: retention.map_err(|_| damaged(Attribute::RetentionMs))?,
+        retention: Retention::new(retention).map_err(|_| damaged(Attribute::RetentionMs))?,
         first_claimed_at: fields.moment(Attribute::FirstClaimedAt)?,
         claimed_at: fields.moment(Attribute::ClaimedAt)?,
         expires_at: fields.moment(Attribute::ExpiresAt)?,
@@ -171,18 +171,18 @@ pub(crate) fn record(layout: &Layout, item: Item) -> Result<Record, CorruptRecor
 
 struct Fields<'a> {
     layout: &'a Layout,
-    item: Item,
+    item: &'a mut Item,
 }
 
 impl Fields<'_> {
     fn state(&mut self) -> Result<State, CorruptRecord> {
-        let state = self.take(Attribute::State).and_then(|value| value.as_s().ok().cloned());
-        let checkpoint = self.bytes(Attribute::Checkpoint)?;
-        let response = self.bytes(Attribute::Response)?;
-        match (state.as_deref(), checkpoint, response) {
+        let checkpoint = self.payload(Attribute::Checkpoint)?;
+        let response = self.payload(Attribute::Response)?;
+        let state = self.get(Attribute::State).and_then(|value| value.as_s().ok());
+        match (state.map(String::as_str), checkpoint, response) {
             (Some(IN_PROGRESS), checkpoint, None) => Ok(State::InProgress {
                 lease_until: self.moment(Attribute::LeaseUntil)?,
-                sequence: self.needed(Attribute::Sequence)?,
+                sequence: self.whole(Attribute::Sequence)?,
                 checkpoint,
             }),
             (Some(word @ (FAILED | UNKNOWN)), checkpoint, None) => Ok(State::Released {
@@ -198,41 +198,69 @@ impl Fields<'_> {
         }
     }
 
-    fn take(&mut self, attribute: Attribute) -> Option<AttributeValue> {
-        self.item.remove(self.layout.name(attribute))
+    fn get(&self, attribute: Attribute) -> Option<&AttributeValue> {
+        self.item.get(self.layout.name(attribute))
     }
 
     fn number<N: std::str::FromStr>(
-        &mut self,
+        &self,
         attribute: Attribute,
     ) -> Result<Option<N>, CorruptRecord> {
-        let Some(value) = self.take(attribute) else {
+        let Some(value) = self.get(attribute) else {
             return Ok(None);
         };
         let number = value.as_n().ok().and_then(|number| number.parse().ok());
         number.map(Some).ok_or(damaged(attribute))
     }
 
-    fn needed<N: std::str::FromStr>(&mut self, attribute: Attribute) -> Result<N, CorruptRecord> {
+    fn needed<N: std::str::FromStr>(&self, attribute: Attribute) -> Result<N, CorruptRecord> {
         self.number(attribute)?.ok_or(damaged(attribute))
     }
 
-    fn moment(&mut self, attribute: Attribute) -> Result<Timestamp, CorruptRecord> {
-        self.needed(attribute).map(Timestamp::from_unix_millis)
+    /// A number that is not negative, without its fraction. No release writes one; but no condition can tell
+    /// that there is one either, and what an update would write over has to be readable.
+    fn whole(&self, attribute: Attribute) -> Result<u64, CorruptRecord> {
+        let number = self.get(attribute).and_then(|value| value.as_n().ok());
+        number.and_then(|number| whole(number)).ok_or(damaged(attribute))
     }
 
-    fn bytes(&mut self, attribute: Attribute) -> Result<Option<Bytes>, CorruptRecord> {
-        match self.take(attribute) {
+    fn moment(&self, attribute: Attribute) -> Result<Timestamp, CorruptRecord> {
+        self.whole(attribute).map(Timestamp::from_unix_millis)
+    }
+
+    fn payload(&mut self, attribute: Attribute) -> Result<Option<Bytes>, CorruptRecord> {
+        match self.item.remove(self.layout.name(attribute)) {
             None => Ok(None),
             Some(AttributeValue::B(blob)) => Ok(Some(Bytes::from(blob.into_inner()))),
             Some(_) => Err(damaged(attribute)),
         }
     }
 
-    fn array<const N: usize>(&mut self, attribute: Attribute) -> Result<[u8; N], CorruptRecord> {
-        let bytes = self.bytes(attribute)?.ok_or(damaged(attribute))?;
-        bytes.as_ref().try_into().map_err(|_| damaged(attribute))
+    fn array<const N: usize>(&self, attribute: Attribute) -> Result<[u8; N], CorruptRecord> {
+        let bytes = self.get(attribute).and_then(|value| value.as_b().ok());
+        let bytes = bytes.and_then(|bytes| bytes.as_ref().try_into().ok());
+        bytes.ok_or(damaged(attribute))
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "its bounds are looked at, and what is left out is the fraction"
+)]
+fn whole(number: &str) -> Option<u64> {
+    if let Ok(number) = number.parse() {
+        return Some(number);
+    }
+    let number: f64 = number.parse().ok()?;
+    (0.0..u64::MAX as f64).contains(&number).then_some(number as u64)
+}
+
+/// Whether the answer was stored by a transaction of the application's. An item that is written as a whole,
+/// as by an operator, does not say so.
+pub(crate) fn is_joined(layout: &Layout, item: &Item) -> bool {
+    item.get(layout.name(Attribute::Joined)) == Some(&AttributeValue::Bool(true))
 }
 
 const fn damaged(attribute: Attribute) -> CorruptRecord {

@@ -123,13 +123,20 @@ const NO_SCHEME: &str =
     "its scheme is none of redis, rediss, redis+unix, redis+cluster, redis+sentinel";
 
 fn one(url: &str) -> Result<ConnectionInfo, StoreError> {
-    let info = url.into_connection_info().map_err(|error| refused(error.category().to_owned()))?;
+    let info = url.into_connection_info().map_err(|error| refused(problem(&error)))?;
     if !info.addr().is_supported() {
         return Err(refused("TLS needs the feature `tokio-rustls-comp`, which is off"));
     }
     // TCP_NODELAY stays off, as it is in the driver: what many tasks send while a reply is on its way goes
     // out together, at half the cost for both sides, and a single request never waits
     Ok(info)
+}
+
+/// What the driver says first is a fixed text; what it may say after that is part of the URL.
+fn problem(error: &redis::RedisError) -> String {
+    let words = error.to_string();
+    let words = words.split(" - ").next().unwrap_or_default();
+    format!("{words}; its form is redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]")
 }
 
 fn refused(problem: impl Into<String>) -> StoreError {
@@ -188,6 +195,19 @@ mod tests {
         assert_eq!(service, "orders");
         let settings = primary.redis_settings();
         assert_eq!((settings.password(), settings.db()), (Some("p"), 4));
+    }
+
+    #[test]
+    fn a_refusal_names_the_part() {
+        for (url, part) in [
+            ("redis://h/first", "database number"),
+            ("redis://", "form is redis://"),
+            ("redis+unix:", "path"),
+            ("redis://h?protocol=7", "protocol version;"),
+        ] {
+            let error = Address::parse(url).err().expect(url).to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
     }
 
     #[test]

@@ -5,20 +5,14 @@ use idempotency_core::{
     RemoveOutcome, Scope, SeenClaim, SettleOutcome, Settlement, StorageKey, StoreAdmin, StoreError,
     machine,
 };
-use redis::{Value, cmd};
 
 use crate::{
     RedisStore, answer,
-    error::classify,
-    nodes::{Node, parts},
     page::Page,
+    scan::begin_again,
     script,
     wire::{self, Name},
 };
-
-/// How many keys a `SCAN` looks at: less than a millisecond of the server's time. Not fewer for short pages: where
-/// the server holds much else, most scans find nothing.
-const A_SCAN: usize = 1_000;
 
 /// How many records are read at the same time.
 const READS: usize = 32;
@@ -26,6 +20,10 @@ const READS: usize = 32;
 /// Records are found by `SCAN`, which looks at all keys of the server and leaves those of the namespace:
 /// where it holds much else, pages are small and many. What is kept under a key of the namespace and
 /// cannot be read is left out and logged.
+///
+/// A record that is there from the first page to the last is listed, whatever else comes and goes; it can be
+/// listed twice when the server sorts its keys anew in between. A list that a restart or a failover cuts in two
+/// is refused (`Invalid`). While slots of a Cluster move, records that move with them can be missing.
 #[async_trait]
 impl StoreAdmin for RedisStore {
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
@@ -90,33 +88,26 @@ impl RedisStore {
 
     async fn list_page(&self, query: &ListQuery, pattern: &str) -> Result<ListPage, StoreError> {
         let link = &self.inner.link;
-        let failed = |error| classify(Operation::List, &error).without_effect();
+        let failed = |error| self.failed_to_read(Operation::List, &error);
         let primaries = link.primaries().await.map_err(failed)?;
         let page = match query.page.as_deref() {
-            None => Page::first(&primaries),
-            Some(page) => Page::parse(page),
-        }
-        .ok_or_else(not_a_page)?;
-        let limit = query.limit.max(1);
-        let mut scan = cmd("SCAN");
-        scan.arg(page.cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(A_SCAN);
-        let mut found = parts(link.command_to(&page.node, scan).await.map_err(failed)?).into_iter();
-        let (Some(Value::BulkString(cursor)), Some(keys)) = (found.next(), found.next()) else {
-            return Err(not_a_page());
+            None => Page::first(&primaries).ok_or_else(no_primary)?,
+            Some(page) => Page::parse(page).ok_or_else(not_a_page)?,
         };
-        let cursor = String::from_utf8(cursor).ok().and_then(|cursor| cursor.parse().ok());
-        let named = parts(keys).into_iter().filter_map(text).map(|key| (Name::of(&key), key));
-        let mut keys: Vec<_> = named.filter(|(name, _)| Some(*name) > page.after).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let last_shown = keys.get(limit - 1).filter(|_| keys.len() > limit).map(|(name, _)| *name);
-        let next = page.next(last_shown, cursor.ok_or_else(not_a_page)?, &primaries);
-        let keys = keys.into_iter().take(limit);
+        if !page.is_of(&primaries) {
+            return Err(begin_again());
+        }
+        let limit = query.limit.max(1);
+        let scan = self.scan(&page, pattern, limit).await?;
+        let (keys, next) = page.shows(scan, limit, &primaries);
         let records = stream::iter(keys).map(|(name, key)| self.listed(name, key, query));
         let records = records.buffered(READS);
         let records: Vec<_> = records.collect().await;
         let records: Result<Vec<_>, _> = records.into_iter().collect();
-        Ok(ListPage { records: records?.into_iter().flatten().collect(), next })
+        Ok(ListPage {
+            records: records?.into_iter().flatten().collect(),
+            next: next.map(|next| next.to_string()),
+        })
     }
 
     /// The record at `key` if the query asks for it.
@@ -128,7 +119,7 @@ impl RedisStore {
     ) -> Result<Option<ListedRecord>, StoreError> {
         let mark = name.mark();
         let reply = self.inner.link.script(&script::LOOKUP, &key, &[&mark]).await;
-        let reply = reply.map_err(|error| classify(Operation::List, &error).without_effect())?;
+        let reply = reply.map_err(|error| self.failed_to_read(Operation::List, &error))?;
         let (record, now) = match answer::lookup(Operation::List, name, reply) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
@@ -150,29 +141,12 @@ impl RedisStore {
     }
 }
 
-fn text(value: Value) -> Option<String> {
-    match value {
-        Value::BulkString(text) => String::from_utf8(text).ok(),
-        _ => None,
-    }
-}
-
 fn not_a_page() -> StoreError {
     let detail = "the page is not one that this store gave out; begin again without a page";
     StoreError::new(Operation::List, ErrorKind::Invalid, detail).without_effect()
 }
 
-impl Page {
-    /// The page after this one: the rest of the same scan behind the last key that was shown, where that was
-    /// not the last one; else the next scan; none at the end.
-    fn next(&self, last_shown: Option<Name>, cursor: u64, primaries: &[Node]) -> Option<String> {
-        if last_shown.is_some() {
-            return Some(Self { after: last_shown, ..self.clone() }.to_string());
-        }
-        if cursor != 0 {
-            return Some(Self { node: self.node.clone(), cursor, after: None }.to_string());
-        }
-        let node = primaries.iter().find(|node| **node > self.node)?.clone();
-        Some(Self { node, cursor: 0, after: None }.to_string())
-    }
+fn no_primary() -> StoreError {
+    let detail = "the Cluster names no server that takes writes";
+    StoreError::new(Operation::List, ErrorKind::Unavailable, detail).without_effect()
 }

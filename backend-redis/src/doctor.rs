@@ -6,7 +6,7 @@ use idempotency_core::{
 };
 use redis::{RedisResult, Value, cmd};
 
-use crate::{RedisStore, error::classify, nodes::Node};
+use crate::{RedisStore, nodes::Node};
 
 /// What a server says of itself, as far as it may be asked.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Doctor for RedisStore {
     async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
         let examined = async {
             let link = &self.inner.link;
-            let failed = |error| classify(Operation::Doctor, &error).without_effect();
+            let failed = |error| self.failed_to_read(Operation::Doctor, &error);
             let mut findings = Vec::new();
             for node in link.primaries().await.map_err(failed)? {
                 let facts = self.facts(&node).await.map_err(failed)?;
@@ -75,8 +75,8 @@ fn difference(a: Timestamp, b: Timestamp) -> u64 {
 fn at(node: &Node, finding: Finding) -> Finding {
     match node {
         Node::Only => finding,
-        Node::Of { host, port } => {
-            Finding { subject: format!("{host}:{port}: {}", finding.subject), ..finding }
+        node @ Node::Of { .. } => {
+            Finding { subject: format!("{node}: {}", finding.subject), ..finding }
         }
     }
 }

@@ -1,3 +1,7 @@
+mod denied;
+
+use std::borrow::Cow;
+
 use idempotency_core::{CorruptRecord, Effect, ErrorKind, Operation, StoreError};
 use redis::{RedisError, ServerErrorKind};
 
@@ -7,7 +11,7 @@ pub(crate) fn classify(operation: Operation, error: &RedisError) -> StoreError {
     let (kind, effect, detail) = meaning(error);
     let detail = match code_of(error) {
         Some(code) => format!("{detail} ({code})"),
-        None => detail.to_owned(),
+        None => detail.into_owned(),
     };
     let classified = match kind {
         ErrorKind::Corrupt => return StoreError::corrupt(operation, CorruptRecord::Foreign),
@@ -26,9 +30,12 @@ pub(crate) fn is_worth_another_try(error: &RedisError) -> bool {
     !error.is_timeout() && meaning(error).0 == ErrorKind::Unavailable
 }
 
-fn meaning(error: &RedisError) -> (ErrorKind, Effect, &'static str) {
+type Meaning = (ErrorKind, Effect, Cow<'static, str>);
+
+fn meaning(error: &RedisError) -> Meaning {
     use redis::ErrorKind as Driver;
-    match error.kind() {
+    let (kind, effect, detail) = match error.kind() {
+        Driver::Server(_) | Driver::Extension => return refused(error),
         Driver::Io if error.is_timeout() => {
             (ErrorKind::Timeout, Effect::Unknown, "no reply within the driver's time-out")
         }
@@ -39,15 +46,46 @@ fn meaning(error: &RedisError) -> (ErrorKind, Effect, &'static str) {
         Driver::ClusterConnectionNotFound => {
             (ErrorKind::Unavailable, Effect::None, "no node of the Cluster can be reached")
         }
-        Driver::AuthenticationFailed => {
-            (ErrorKind::Denied, Effect::None, "the server refuses these credentials")
-        }
+        Driver::AuthenticationFailed => (ErrorKind::Denied, Effect::None, WRONG_PASSWORD),
         Driver::InvalidClientConfig => {
             (ErrorKind::Invalid, Effect::None, "the driver refuses this configuration")
         }
-        Driver::Server(_) | Driver::Extension => by_code(code_of(error).unwrap_or_default()),
         _ => (ErrorKind::Unexpected, Effect::Unknown, "a reply that the driver cannot read"),
+    };
+    (kind, effect, detail.into())
+}
+
+const WRONG_PASSWORD: &str = "the server refuses the user or the password of the URL";
+
+/// What the server refuses, by its code, and for some by its words.
+fn refused(error: &RedisError) -> Meaning {
+    let code = code_of(error).unwrap_or_default();
+    let words = error.detail().unwrap_or_default();
+    // the driver leaves the code of what it sends first out
+    if matches!(code, "NOPERM" | "ERR")
+        && let Some(grant) = denied::missing_grant(words)
+    {
+        return (ErrorKind::Denied, Effect::None, grant);
     }
+    let (kind, effect, detail) =
+        if code == "ERR" { by_words(words) } else { None }.unwrap_or_else(|| by_code(code));
+    (kind, effect, detail.into())
+}
+
+/// Refusals of the database that the URL names.
+fn by_words(words: &str) -> Option<(ErrorKind, Effect, &'static str)> {
+    let detail = if words.contains("SELECT is not allowed in cluster mode") {
+        "a server of a Cluster has no database but 0: leave the number out of the URL"
+    } else if ["DB index is out of range", "invalid DB index"]
+        .iter()
+        .any(|part| words.contains(part))
+    {
+        "the server has no database of the number in the URL (`/NUMBER`, or `?db=NUMBER`): they count from \
+         0, and there are as many as its setting `databases` says, 16 unless told otherwise"
+    } else {
+        return None;
+    };
+    Some((ErrorKind::Invalid, Effect::None, detail))
 }
 
 /// Each of these is said before anything is written: scripts write once, and last.
@@ -57,20 +95,39 @@ fn by_code(code: &str) -> (ErrorKind, Effect, &'static str) {
             (ErrorKind::Unavailable, Effect::None, "the server is not ready for this key")
         }
         "BUSY" => (ErrorKind::Unavailable, Effect::None, "another script keeps the server busy"),
-        "MISCONF" => {
-            (ErrorKind::Unavailable, Effect::None, "the server cannot save and takes no writes")
-        }
-        "NOREPLICAS" => {
-            (ErrorKind::Unavailable, Effect::None, "the server has too few replicas to take writes")
-        }
+        "MISCONF" => (
+            ErrorKind::Unavailable,
+            Effect::None,
+            "the server cannot save and takes no writes: look at its disk and its log",
+        ),
+        "NOREPLICAS" => (
+            ErrorKind::Unavailable,
+            Effect::None,
+            "the server has too few replicas to take writes: `min-replicas-to-write` says how many it needs",
+        ),
         "OOM" => (
             ErrorKind::Full,
             Effect::None,
-            "the server's memory is full; nothing was evicted for this record",
+            "the server's memory is full, and nothing was evicted for this record: raise `maxmemory`, or \
+             shorten the retention",
         ),
-        "NOAUTH" | "WRONGPASS" | "NOPERM" => {
-            (ErrorKind::Denied, Effect::None, "the server refuses these credentials")
-        }
+        "NOAUTH" => (
+            ErrorKind::Denied,
+            Effect::None,
+            "the server asks for a password, and the URL has none: redis://[USER]:PASSWORD@HOST",
+        ),
+        "WRONGPASS" => (ErrorKind::Denied, Effect::None, WRONG_PASSWORD),
+        "NOPERM" => (
+            ErrorKind::Denied,
+            Effect::None,
+            "the connection's user may not do this: grant it all that docs/backends.md lists",
+        ),
+        "DENIED" => (
+            ErrorKind::Denied,
+            Effect::None,
+            "the server is in protected mode and takes no connections from other machines: give its default \
+             user a password",
+        ),
         "WRONGTYPE" => (ErrorKind::Corrupt, Effect::None, "something else is kept there"),
         _ => (ErrorKind::Unexpected, Effect::Unknown, "the server answered with an error"),
     }

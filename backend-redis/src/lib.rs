@@ -10,6 +10,7 @@ mod link;
 mod nodes;
 mod page;
 mod replicas;
+mod scan;
 mod script;
 mod store;
 mod watch;

@@ -1,5 +1,7 @@
+use std::fmt;
+
 use redis::{
-    Cmd, RedisResult, Value,
+    Cmd, Pipeline, RedisResult, Value,
     cluster_routing::{RoutingInfo, SingleNodeRoutingInfo},
     cmd,
 };
@@ -34,6 +36,32 @@ impl Link {
                 cluster.clone().route_command(command, RoutingInfo::SingleNode(address)).await
             }
             _ => self.command(&command).await,
+        }
+    }
+
+    /// Sends commands to one of them at once, on one connection. An error of the server is one of the replies.
+    pub(crate) async fn commands_to(
+        &self,
+        node: &Node,
+        commands: Pipeline,
+    ) -> RedisResult<Vec<Value>> {
+        match (self, node) {
+            (Self::Cluster(cluster), Node::Of { host, port }) => {
+                let address = SingleNodeRoutingInfo::ByAddress { host: host.clone(), port: *port };
+                let count = commands.len();
+                cluster.clone().route_pipeline(commands, 0, count, address).await
+            }
+            _ => self.pipeline(&commands).await,
+        }
+    }
+}
+
+/// `HOST:PORT`, and nothing for the only one.
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Only => Ok(()),
+            Self::Of { host, port } => write!(f, "{host}:{port}"),
         }
     }
 }

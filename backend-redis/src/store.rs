@@ -237,6 +237,15 @@ impl RedisStore {
         error
     }
 
+    /// What the failure of a command that only reads means. A connection that broke is given up: whoever comes
+    /// next dials.
+    pub(crate) fn failed_to_read(&self, operation: Operation, error: &RedisError) -> StoreError {
+        if is_worth_another_try(error) {
+            self.inner.link.give_up_connection();
+        }
+        classify(operation, error).without_effect()
+    }
+
     /// Gives a connection up whose replies are not those that were asked for (C35).
     pub(crate) fn in_step<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let is_out_of_step = |error: &StoreError| match error.kind() {

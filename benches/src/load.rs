@@ -72,3 +72,18 @@ pub(crate) async fn claim(
     anyhow::ensure!(matches!(outcome, ClaimOutcome::Acquired(_)), "{outcome:?}");
     Ok(())
 }
+
+/// Claims one intent again, as somebody else who gets the stored response.
+pub(crate) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> anyhow::Result<()> {
+    let claim = ClaimRequest {
+        key: &intent.key,
+        fingerprint: fingerprint(),
+        token: ClaimToken::random()?,
+        lease: Lease::DEFAULT,
+        retention: Retention::DEFAULT,
+        takeover: Takeover::Allow,
+    };
+    let outcome = store.claim(claim).await?;
+    anyhow::ensure!(matches!(outcome, ClaimOutcome::Replay(_)), "{outcome:?}");
+    Ok(())
+}

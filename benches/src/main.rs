@@ -4,6 +4,7 @@
 //! that the store has to meet. `--format json` prints the same with every run.
 
 mod cli;
+mod clients;
 mod driver;
 mod load;
 mod report;

@@ -50,14 +50,14 @@ fn a_record_is_read_as_it_was_written() {
     layout.set_index("unsettled").unwrap();
     for state in states() {
         let written = record(state);
-        let item = item(&layout, &written);
+        let mut item = item(&layout, &written);
         assert_eq!(place_of(&layout, &item), Some("idempotency/shop/order-7"));
         let is_open = !matches!(written.state, State::Completed { .. } | State::Unused);
         assert_eq!(item.contains_key("unsettled"), is_open);
         // 2020-01-01 and a millisecond, twice the bound, rounded up; seconds
         assert_eq!(item["delete_after_s"], number(1_577_836_803));
         assert_eq!(item["retention_s"], number(2));
-        assert_eq!(super::record(&layout, item), Ok(written));
+        assert_eq!(super::record(&layout, &mut item), Ok(written));
     }
 }
 
@@ -72,23 +72,45 @@ fn an_item_that_no_release_writes_is_corrupt() {
             let mut cut = whole.clone();
             cut.remove(name);
             let is_needed = !not_read.contains(&name.as_str());
-            assert_eq!(super::record(&layout, cut).is_err(), is_needed, "{name}");
+            assert_eq!(super::record(&layout, &mut cut).is_err(), is_needed, "{name}");
             let mut odd = whole.clone();
             odd.insert(name.clone(), AttributeValue::Bool(true));
             let is_read = is_needed || name == "checkpoint";
-            assert_eq!(super::record(&layout, odd).is_err(), is_read, "{name}");
+            assert_eq!(super::record(&layout, &mut odd).is_err(), is_read, "{name}");
         }
         let mut foreign = whole.clone();
         foreign.remove("format");
-        assert_eq!(super::record(&layout, foreign), Err(CorruptRecord::Foreign));
+        assert_eq!(super::record(&layout, &mut foreign), Err(CorruptRecord::Foreign));
         let mut newer = whole.clone();
         newer.insert("format".to_owned(), number(2));
         let expected = CorruptRecord::FutureVersion { found: 2, known: 1 };
-        assert_eq!(super::record(&layout, newer), Err(expected));
+        assert_eq!(super::record(&layout, &mut newer), Err(expected));
         let mut unknown = whole;
         unknown.insert("state".to_owned(), text("paused"));
         let expected = CorruptRecord::Field { field: "state" };
-        assert_eq!(super::record(&layout, unknown), Err(expected));
+        assert_eq!(super::record(&layout, &mut unknown), Err(expected));
+    }
+}
+
+/// Nothing but a number that a condition of an update lets pass is read.
+#[test]
+fn numbers_are_read_without_a_fraction_and_within_their_bounds() {
+    let all = u64::MAX.to_string();
+    for (number, read) in [
+        ("0", Some(0)),
+        ("1577836800001", Some(1_577_836_800_001)),
+        ("1577836800001.999", Some(1_577_836_800_001)),
+        ("0.5", Some(0)),
+        ("1E3", Some(1_000)),
+        (all.as_str(), Some(u64::MAX)),
+        ("-1", None),
+        ("-0.5", None),
+        ("1E30", None),
+        ("", None),
+        ("NaN", None),
+        ("inf", None),
+    ] {
+        assert_eq!(super::whole(number), read, "{number}");
     }
 }
 

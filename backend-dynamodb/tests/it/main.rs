@@ -5,6 +5,9 @@ mod clocks;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+#[cfg(feature = "aws-config")]
+mod encrypted;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod foreign;

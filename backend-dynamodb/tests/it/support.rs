@@ -1,18 +1,16 @@
-//! The emulator that the tests share, and callers.
+//! The emulator that the tests share, and stores on it.
 
 use std::{collections::HashMap, net::SocketAddr, sync::OnceLock, time::Duration};
 
-use bytes::Bytes;
 use idempotency_conformance::unique_namespace;
-use idempotency_core::{
-    AttemptNumber, ClaimOutcome, ClaimRequest, ClaimToken, Clock, CompleteRequest, Fingerprint,
-    FinishOutcome, IdempotencyKey, IdempotencyStore, Lease, Namespace, Release, ReleaseOutcome,
-    ReleaseRequest, RenewOutcome, RenewRequest, Retention, StoreError, SystemClock, Takeover,
-};
+use idempotency_core::Namespace;
 use idempotency_dynamodb::{
     DynamoDbStore, DynamoDbStoreBuilder, aws_sdk_dynamodb::types::AttributeValue,
 };
 use test_servers::dynamodb::{DynamoDbEmulator, DynamoDbProxy};
+pub(crate) use test_servers::{
+    Caller, count, is_full, key, lease, replayed, retention, soon, until_abandoned,
+};
 
 /// The table of all tests that need none of their own.
 pub(crate) const TABLE: &str = "idempotency";
@@ -76,16 +74,6 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Whether `IDEMPOTENCY_TEST=full`.
-pub(crate) fn is_full() -> bool {
-    std::env::var("IDEMPOTENCY_TEST").is_ok_and(|value| value == "full")
-}
-
-/// `usual`, or `full` in the full run.
-pub(crate) fn count(usual: u32, full: u32) -> u32 {
-    if is_full() { full } else { usual }
-}
-
 pub(crate) fn builder(namespace: &Namespace) -> DynamoDbStoreBuilder {
     DynamoDbStore::builder(TABLE)
         .unwrap()
@@ -102,139 +90,4 @@ pub(crate) async fn fresh() -> DynamoDbStore {
 
 pub(crate) async fn connect(address: SocketAddr, namespace: &Namespace) -> DynamoDbStore {
     builder(namespace).endpoint(format!("http://{address}")).connect().await.unwrap()
-}
-
-pub(crate) fn key(name: impl std::fmt::Display) -> IdempotencyKey {
-    IdempotencyKey::new("shop", name.to_string()).unwrap()
-}
-
-pub(crate) fn fingerprint() -> Fingerprint {
-    Fingerprint::of_bytes("the request")
-}
-
-pub(crate) fn lease(millis: u64) -> Lease {
-    Lease::new(Duration::from_millis(millis)).unwrap()
-}
-
-pub(crate) fn retention(millis: u64) -> Retention {
-    Retention::new(Duration::from_millis(millis)).unwrap()
-}
-
-/// One attempt at one key.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) key: IdempotencyKey,
-    pub(crate) token: ClaimToken,
-    pub(crate) attempt: AttemptNumber,
-    pub(crate) lease: Lease,
-    pub(crate) retention: Retention,
-    pub(crate) takeover: Takeover,
-}
-
-impl Caller {
-    pub(crate) fn new(key: &IdempotencyKey) -> Self {
-        Self {
-            key: key.clone(),
-            token: ClaimToken::random().unwrap(),
-            attempt: AttemptNumber::FIRST,
-            lease: Lease::DEFAULT,
-            retention: Retention::DEFAULT,
-            takeover: Takeover::Allow,
-        }
-    }
-
-    pub(crate) async fn claim(
-        &self,
-        store: &impl IdempotencyStore,
-    ) -> Result<ClaimOutcome, StoreError> {
-        let request = ClaimRequest {
-            key: &self.key,
-            fingerprint: fingerprint(),
-            token: self.token,
-            lease: self.lease,
-            retention: self.retention,
-            takeover: self.takeover,
-        };
-        store.claim(request).await
-    }
-
-    /// Claims, and must be acquired.
-    pub(crate) async fn acquire(&self, store: &impl IdempotencyStore) {
-        let outcome = self.claim(store).await.unwrap();
-        assert!(matches!(outcome, ClaimOutcome::Acquired(_)), "{outcome:?}");
-    }
-
-    pub(crate) fn completion(&self, response: impl Into<Bytes>) -> CompleteRequest<'_> {
-        CompleteRequest {
-            key: &self.key,
-            token: self.token,
-            attempt: self.attempt,
-            fingerprint: fingerprint(),
-            response: response.into(),
-            retention: self.retention,
-        }
-    }
-
-    pub(crate) async fn complete(
-        &self,
-        store: &impl IdempotencyStore,
-        response: impl Into<Bytes>,
-    ) -> Result<FinishOutcome, StoreError> {
-        store.complete(self.completion(response)).await
-    }
-
-    pub(crate) async fn renew(
-        &self,
-        store: &impl IdempotencyStore,
-        sequence: u64,
-    ) -> Result<RenewOutcome, StoreError> {
-        let request = RenewRequest {
-            key: &self.key,
-            token: self.token,
-            attempt: self.attempt,
-            sequence: sequence.try_into().unwrap(),
-            lease: self.lease,
-            checkpoint: Some("checkpoint".into()),
-        };
-        store.renew(request).await
-    }
-
-    pub(crate) async fn release(
-        &self,
-        store: &impl IdempotencyStore,
-        release: Release,
-    ) -> Result<ReleaseOutcome, StoreError> {
-        let (key, token, attempt) = (&self.key, self.token, self.attempt);
-        store.release(ReleaseRequest { key, token, attempt, release }).await
-    }
-}
-
-/// The response that is replayed for a key.
-pub(crate) async fn replayed(store: &impl IdempotencyStore, key: &IdempotencyKey) -> Bytes {
-    match Caller::new(key).claim(store).await.unwrap() {
-        ClaimOutcome::Replay(replay) => replay.response,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Waits until `ask` has an answer; a minute is too long.
-pub(crate) async fn soon<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let clock = SystemClock::new();
-    loop {
-        if let Some(answer) = ask().await {
-            return answer;
-        }
-        assert!(clock.monotonic() < Duration::from_mins(1), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-/// Waits until the lease of the attempt at a key is over.
-pub(crate) async fn until_abandoned(store: &impl IdempotencyStore, key: &IdempotencyKey) {
-    let stranger = Caller { takeover: Takeover::Refuse, ..Caller::new(key) };
-    soon("the end of a lease", async || {
-        let outcome = stranger.claim(store).await.unwrap();
-        matches!(outcome, ClaimOutcome::Abandoned(_)).then_some(())
-    })
-    .await;
 }

@@ -2,7 +2,7 @@
 
 use idempotency_core::{
     Answer, Begun, ClaimGuard, Effect, ErrorKind, Fingerprint, FinishOutcome, Idempotency,
-    IdempotencyStore, Lease, Release, SeenClaim,
+    IdempotencyStore, Lease, Release, SeenClaim, SettleOutcome, Settlement, StoreAdmin,
 };
 use idempotency_dynamodb::{
     DynamoDbStore, TransactionError, TransactionReply,
@@ -127,6 +127,58 @@ async fn a_transaction_that_was_committed_before_is_recognised() {
         let outcome = store.transaction_outcome_of(&caller.key, claim, 1, &reply).unwrap();
         assert_eq!(outcome, FinishOutcome::Done);
     }
+}
+
+/// Kind of fault: told that it is done when it is not. An operator, or another part of the program, has stored an
+/// answer for the attempt: its token and its number are those of the transaction, which has not been committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_no_transaction_stored_is_no_commit() {
+    let store = fresh().await;
+    for by_operator in [true, false] {
+        let caller = Caller { lease: lease(1), ..Caller::new(&key(by_operator)) };
+        caller.acquire(&store).await;
+        let claim = SeenClaim { token: caller.token, attempt: caller.attempt };
+        if by_operator {
+            until_abandoned(&store, &caller.key).await;
+            // the very answer that the transaction would store
+            let (response, retention) = ("charged".into(), caller.retention);
+            let settlement = Settlement::Completed { response, retention };
+            let settled = store.settle(&caller.key, claim, settlement).await.unwrap();
+            assert_eq!(settled, SettleOutcome::Settled);
+        } else {
+            let done = caller.complete(&store, "charged").await.unwrap();
+            assert_eq!(done, FinishOutcome::Done);
+        }
+        let place = own_key("settled");
+        let completion = store.completion_of(&caller.completion("charged")).unwrap();
+        let reply = send(&store, vec![charge(&place), completion]).await;
+        let outcome = store.transaction_outcome_of(&caller.key, claim, 1, &reply).unwrap();
+        assert_eq!(outcome, FinishOutcome::Lost, "by an operator: {by_operator}");
+        assert!(!is_charged(&store, &place).await);
+        assert_eq!(replayed(&store, &caller.key).await, "charged");
+    }
+}
+
+/// A damaged record is told as such (C00), and stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_cancels_the_transaction() {
+    let namespace = idempotency_conformance::unique_namespace();
+    let store = connect(emulator().address(), &namespace).await;
+    let caller = Caller::new(&key("k"));
+    caller.acquire(&store).await;
+    let claim = SeenClaim { token: caller.token, attempt: caller.attempt };
+    let record = namespace.storage_key(&caller.key);
+    let mut damaged = crate::support::item(&store, TABLE, record.as_str()).await.unwrap();
+    damaged.insert("claimed_at_ms".to_owned(), AttributeValue::N("-1".to_owned()));
+    crate::support::put(&store, TABLE, damaged.clone()).await;
+    let place = own_key("damaged");
+    let completion = store.completion_of(&caller.completion("charged")).unwrap();
+    let reply = send(&store, vec![charge(&place), completion]).await;
+    let failed = store.transaction_outcome_of(&caller.key, claim, 1, &reply);
+    let Err(TransactionError::Store(error)) = failed else { panic!("{failed:?}") };
+    assert_eq!((error.kind(), error.effect()), (ErrorKind::Corrupt, Effect::None), "{error}");
+    assert!(!is_charged(&store, &place).await);
+    assert_eq!(crate::support::item(&store, TABLE, record.as_str()).await, Some(damaged));
 }
 
 /// A condition of the application's own is the application's affair, and the claim still holds.

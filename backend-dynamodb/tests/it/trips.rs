@@ -96,6 +96,9 @@ async fn a_small_record_costs_a_unit_for_each_operation() {
     let replay = Caller::new(&key("k")).claim(&store).await.unwrap();
     assert!(matches!(replay, ClaimOutcome::Replay(_)), "{replay:?}");
     assert_eq!(requests(&proxy), ["PutItem"], "replay");
+    // half a unit would be a read that may be behind
+    assert!(store.lookup(&key("k")).await.unwrap().is_some());
+    assert_eq!(proxy.take_seen(), one("GetItem"), "lookup");
     let place = namespace.storage_key(&key("k"));
     let same_size = item(&store, TABLE, place.as_str()).await.unwrap();
     proxy.take_seen();

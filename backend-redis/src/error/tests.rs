@@ -43,6 +43,11 @@ fn every_failure_has_a_kind_and_an_effect() {
         (server("WRONGPASS invalid username-password pair"), (Denied, None)),
         (server("NOPERM this user has no permissions"), (Denied, None)),
         (server("WRONGTYPE Operation against a key"), (Corrupt, None)),
+        (server("DENIED Redis is running in protected mode"), (Denied, None)),
+        (server("ERR DB index is out of range"), (Invalid, None)),
+        (server("ERR SELECT is not allowed in cluster mode"), (Invalid, None)),
+        // of what the driver sends first it leaves the code out
+        (server("ERR User app has no permissions to run the 'select' command"), (Denied, None)),
         (server("ERR unknown command 'SETT'"), (Unexpected, Unknown)),
         (server("SOMETHING new"), (Unexpected, Unknown)),
         // what a script got, before Redis 7
@@ -65,10 +70,32 @@ fn every_failure_has_a_kind_and_an_effect() {
 
 #[test]
 fn the_servers_own_words_are_left_out() {
-    let leak = server("ERR unknown command 'X', with args beginning with: 'secret-key' ");
-    let error = classify(Operation::Claim, &leak);
-    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
-    assert!(std::error::Error::source(&error).is_none());
+    for leak in [
+        "ERR unknown command 'X', with args beginning with: 'secret-key' ",
+        "NOPERM User secret has no permissions to access the 'secret-key' key",
+    ] {
+        let error = classify(Operation::Claim, &server(leak));
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        assert!(std::error::Error::source(&error).is_none());
+    }
+}
+
+/// A person has to read them: what it is about, and what to do.
+#[test]
+fn refusals_say_what_to_do() {
+    for (line, advice) in [
+        ("NOAUTH Authentication required.", "PASSWORD@HOST"),
+        ("WRONGPASS invalid username-password pair", "user or the password"),
+        ("NOPERM User app has no permissions to run the 'set' command", "grant it `+set`"),
+        ("NOPERM something new", "docs/backends.md"),
+        ("ERR DB index is out of range", "`databases`"),
+        ("ERR SELECT is not allowed in cluster mode", "leave the number out"),
+        ("OOM command not allowed when used memory > 'maxmemory'.", "raise `maxmemory`"),
+        ("NOREPLICAS Not enough good replicas to write.", "`min-replicas-to-write`"),
+    ] {
+        let told = classify(Operation::Connect, &server(line)).to_string();
+        assert!(told.contains(advice), "{line}: {told}");
+    }
 }
 
 #[test]

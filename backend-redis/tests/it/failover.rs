@@ -1,11 +1,10 @@
-//! Replicas, Sentinels, a Cluster on the move.
+//! Replicas, Sentinels, a Cluster whose primary dies.
 
 use std::{num::NonZeroU32, time::Duration};
 
 use idempotency_conformance::unique_namespace;
 use idempotency_core::{
-    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, IdempotencyStore, RenewOutcome,
-    SystemClock,
+    ClaimOutcome, Clock, Effect, ErrorKind, FinishOutcome, RenewOutcome, SystemClock,
 };
 use idempotency_redis::RedisStore;
 use test_servers::redis::{RedisCluster, RedisSentinel, RedisServer};
@@ -132,56 +131,6 @@ async fn sentinels_that_hang_do_not_stand_in_the_way() {
     servers.primary().ask(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
     let finished = soon!("a new connection", caller.complete(&store, "x").await.ok());
     assert_eq!(finished, FinishOutcome::Done);
-}
-
-/// Kind of fault: Redis scripts and cluster. All operations on keys whose slot is on its way from one
-/// node to another: neither MOVED nor ASK nor CROSSSLOT is seen, and nobody is acquired twice.
-#[tokio::test(flavor = "multi_thread")]
-async fn operations_go_on_while_a_slot_moves() {
-    let cluster = RedisCluster::start().unwrap();
-    let namespace = unique_namespace();
-    let store = connect(&cluster.url(), &namespace).await;
-    let moving = key("moves");
-    let place = namespace.storage_key(&moving);
-    let [source, target, ..] = cluster.nodes() else { panic!() };
-    let slot = source.ask(&["CLUSTER", "KEYSLOT", place.as_str()]).unwrap();
-    let owner = cluster.nodes().iter().find(|node| {
-        let slots = node.ask(&["CLUSTER", "NODES"]).unwrap();
-        let own = slots.lines().find(|line| line.contains("myself")).unwrap().to_owned();
-        own.split(' ').skip(8).any(|range| holds(range, slot.parse().unwrap()))
-    });
-    let source = owner.unwrap();
-    let target = if target.port() == source.port() { &cluster.nodes()[0] } else { target };
-    let id = |node: &RedisServer| node.ask(&["CLUSTER", "MYID"]).unwrap();
-    let caller = Caller::new(&moving);
-    caller.acquire(&store).await;
-
-    target.tell(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(source)]).unwrap();
-    source.tell(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(target)]).unwrap();
-    // still there
-    assert!(matches!(caller.renew(&store, 1).await.unwrap(), RenewOutcome::Held { .. }));
-    let port = target.port().to_string();
-    let migrated = source.ask(&["MIGRATE", "127.0.0.1", &port, place.as_str(), "0", "5000"]);
-    assert_eq!(migrated.unwrap(), "OK");
-    // the key is at its new node, the slot is not: everything is asked for twice
-    let again = caller.claim(&store).await.unwrap();
-    assert!(matches!(again, ClaimOutcome::Acquired(_)), "{again:?}");
-    let other = Caller::new(&moving).claim(&store).await.unwrap();
-    assert!(matches!(other, ClaimOutcome::InProgress(_)), "{other:?}");
-    assert!(matches!(caller.renew(&store, 2).await.unwrap(), RenewOutcome::Held { .. }));
-    assert!(store.lookup(&moving).await.unwrap().is_some());
-    assert_eq!(caller.complete(&store, "answer").await.unwrap(), FinishOutcome::Done);
-    assert_eq!(replayed(&store, &moving).await, "answer");
-    for node in [target, source] {
-        node.tell(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(target)]).unwrap();
-    }
-    // moved: the store learns it from the answers
-    assert_eq!(replayed(&store, &moving).await, "answer");
-}
-
-fn holds(range: &str, slot: u32) -> bool {
-    let (first, last) = range.split_once('-').unwrap_or((range, range));
-    matches!((first.parse::<u32>(), last.parse::<u32>()), (Ok(f), Ok(l)) if (f..=l).contains(&slot))
 }
 
 /// Kind of fault: Redis connection and failover. A primary of a Cluster is killed: its replica takes

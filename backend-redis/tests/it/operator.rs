@@ -1,83 +1,19 @@
-//! Lists, watches, examinations, the application's own connections, other servers.
+//! Watches, examinations, the application's own connections, other servers.
 
 use std::time::Duration;
 
 use idempotency_conformance::{Suite, unique_namespace};
 use idempotency_core::{
-    ClaimOutcome, Doctor, Effect, ErrorKind, FinishOutcome, Lease, ListQuery, ListState, Namespace,
-    Release, RenewOutcome, Scope, Severity, StoreAdmin, Watch,
+    ClaimOutcome, Doctor, FinishOutcome, Release, RenewOutcome, Severity, Watch,
 };
 use idempotency_redis::{RedisStore, redis};
 use test_servers::redis::{RedisCluster, RedisOptions, RedisProgram, RedisServer};
 
 use crate::conformance::{Cluster, Single};
+use crate::lists::lists_everything;
 use crate::support::{
     Caller, cluster, connect, fresh, is_full, key, lease, raw, replayed, server, soon,
 };
-
-async fn list(store: &RedisStore, query: &ListQuery) -> Vec<String> {
-    let (mut found, mut page) = (Vec::new(), None);
-    loop {
-        let query = ListQuery { page, ..query.clone() };
-        let listed = store.list(query.clone()).await.unwrap();
-        assert!(listed.records.len() <= query.limit);
-        found.extend(listed.records.into_iter().map(|record| record.key.unwrap().key().to_owned()));
-        page = listed.next;
-        if page.is_none() {
-            found.sort();
-            return found;
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn all_records_of_a_namespace_are_listed_page_by_page() {
-    for url in [server().url(), cluster().url()] {
-        let store = fresh(&url).await;
-        for number in 0..30 {
-            // longer than it takes to list a server that many tests share
-            let lease = Lease::new(Duration::from_hours(1)).unwrap();
-            let caller = Caller { lease, ..Caller::new(&key(format!("{number:02}"))) };
-            caller.acquire(&store).await;
-            match number % 3 {
-                0 => drop(caller.complete(&store, "x").await.unwrap()),
-                1 => drop(caller.release(&store, Release::Failed).await.unwrap()),
-                _ => {}
-            }
-        }
-        let all = ListQuery { limit: 4, ..ListQuery::default() };
-        let numbers = |of: &dyn Fn(u32) -> bool| {
-            (0..30).filter(|n| of(*n)).map(|n| format!("{n:02}")).collect::<Vec<_>>()
-        };
-        assert_eq!(list(&store, &all).await, numbers(&|_| true));
-        for (state, remainder) in
-            [(ListState::Completed, 0), (ListState::Failed, 1), (ListState::InProgress, 2)]
-        {
-            let query = ListQuery { state: Some(state), ..all.clone() };
-            assert_eq!(list(&store, &query).await, numbers(&|n| n % 3 == remainder));
-        }
-        let of = |scope| ListQuery { scope: Some(Scope::new(scope).unwrap()), ..all.clone() };
-        assert_eq!(list(&store, &of("shop")).await.len(), 30);
-        assert!(list(&store, &of("sho")).await.is_empty());
-        let old = ListQuery { older_than: Some(Duration::from_hours(1)), ..all.clone() };
-        assert!(list(&store, &old).await.is_empty());
-        let wrong = ListQuery { page: Some("not one".to_owned()), ..all };
-        assert!(store.list(wrong).await.is_err());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_with_a_secret_lists_records_without_their_keys() {
-    let namespace = Namespace::new(unique_namespace().name()).unwrap().with_secret("s3cret");
-    let store = connect(&server().url(), &namespace).await;
-    Caller::new(&key("hidden")).acquire(&store).await;
-    let page = store.list(ListQuery { limit: 1_000, ..ListQuery::default() });
-    let records = page.await.unwrap().records;
-    assert!(records.iter().all(|record| record.key.is_none() && record.digest.is_none()));
-    let scope = Some(Scope::new("shop").unwrap());
-    let error = store.list(ListQuery { scope, ..ListQuery::default() }).await.unwrap_err();
-    assert!(error.to_string().contains("secret"), "{error}");
-}
 
 /// A watcher of another process is told when the attempt ends, on one server and in a Cluster; where
 /// nobody waits, nothing is published.
@@ -126,6 +62,26 @@ async fn nothing_is_published_where_nobody_waits() {
     let _watching = store.watch(&caller.key).await.unwrap();
     let _ = caller.release(&store, Release::Unknown).await.unwrap();
     assert!(published());
+}
+
+/// However many wait, for whatever keys: they are told on one connection, and when nobody waits any more it
+/// ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_waiters_of_a_store_are_told_on_one_connection() {
+    let server = RedisServer::start().unwrap();
+    let store = fresh(&server.url()).await;
+    let subscribers = || server.ask(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap().lines().count();
+    let mut watching = Vec::new();
+    for name in 0..10 {
+        let caller = Caller::new(&key(name));
+        caller.acquire(&store).await;
+        for store in [&store, &store.clone()] {
+            watching.push(store.watch(&caller.key).await.unwrap());
+        }
+    }
+    assert_eq!(subscribers(), 1);
+    drop(watching);
+    soon!("no subscriber", (subscribers() == 0).then_some(()));
 }
 
 /// A watch whose connection breaks says so, so that its waiter polls; the next one is on a new one.
@@ -191,35 +147,6 @@ async fn the_applications_own_connections_serve_as_well() {
     }
 }
 
-/// What docs/backends.md lists is enough; a wrong password, and a user who may do less, are `Denied`.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_user_with_the_documented_rights_can_do_everything() {
-    const RIGHTS: &str = "+evalsha +eval +set +get +pttl +pexpiretime +time +setrange +publish \
-                          +subscribe +unsubscribe +scan +info +config|get";
-    let server = RedisServer::start().unwrap();
-    let mut user = vec!["ACL", "SETUSER", "app", "on", ">secret", "~idempotency/*"];
-    user.push("&idempotency:*");
-    user.extend(RIGHTS.split_whitespace());
-    server.tell(&user).unwrap();
-    let url = |password| format!("redis://app:{password}@{}", server.address());
-    let store = RedisStore::connect(&url("secret")).await.unwrap();
-    let caller = Caller { lease: lease(20), ..Caller::new(&key("k")) };
-    caller.acquire(&store).await;
-    let mut watching = store.watch(&caller.key).await.unwrap();
-    assert!(matches!(caller.renew(&store, 1).await.unwrap(), RenewOutcome::Held { .. }));
-    assert_eq!(caller.complete(&store, "x").await.unwrap(), FinishOutcome::Done);
-    watching.changed().await.unwrap();
-    assert_eq!(replayed(&store, &caller.key).await, "x");
-    assert_eq!(list(&store, &ListQuery::default()).await, ["k"]);
-    assert_eq!(store.examine().await.unwrap().len(), 5);
-
-    let wrong = RedisStore::connect(&url("guess")).await.unwrap_err();
-    assert_eq!(wrong.kind(), ErrorKind::Denied, "{wrong}");
-    server.tell(&["ACL", "SETUSER", "app", "-set"]).unwrap();
-    let error = Caller::new(&key("other")).claim(&store).await.unwrap_err();
-    assert_eq!((error.kind(), error.effect()), (ErrorKind::Denied, Effect::None), "{error}");
-}
-
 /// Kind of fault: crash leaves record stuck (H-02). The owner is gone: duplicates are told to wait for
 /// what is left of the lease, and then the work goes on as attempt 2.
 #[tokio::test(flavor = "multi_thread")]
@@ -256,9 +183,11 @@ async fn every_server_of_the_matrix_keeps_the_contract() {
         first.acquire(&store).await;
         first.acquire(&store).await;
         crate::model::programs_on(server, 100);
+        lists_everything(&server.url()).await;
         if is_full() {
             is_green(Suite::new(Single(server))).await;
-            let cluster = RedisCluster::start_of(*program).unwrap();
+            let cluster = RedisCluster::start_of(RedisServer::options().program(*program)).unwrap();
+            lists_everything(&cluster.url()).await;
             is_green(Suite::new(Cluster(Box::leak(Box::new(cluster))))).await;
         }
     }

@@ -27,23 +27,33 @@ fn memory_keeps_the_whole_contract() {
     }
 }
 
-/// The whole suite through the program, on a table that it creates in the emulator.
+/// The whole suite through the program.
+fn keeps_the_whole_contract(name: &str, url: &str) {
+    let output = idempotency(&["conformance", url, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["failed"], &report["store"]), (&0.into(), &name.into()), "{report:#}");
+    assert!(output.status.success());
+    let passed = report["passed"].as_u64().unwrap();
+    assert!(passed > 100, "{passed}");
+}
+
+/// In the suite's time, as a user would run it.
+fn url(backend: &crate::backend::Backend) -> String {
+    backend.url.replace(crate::backend::PATIENT, "timeout_ms=4000")
+}
+
+/// On a table that it creates in the emulator.
 #[test]
 fn dynamodb_keeps_the_whole_contract() {
     let backend = crate::backend::dynamodb();
     // one machine has one clock, and many cases wait for the bound
-    let url = backend.url.replace(crate::backend::PATIENT, "timeout_ms=4000");
-    let url = format!("{url}&skew_bound_ms=200");
-    let output = idempotency(&["conformance", &url, "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (&report["failed"], &report["store"]),
-        (&0.into(), &"dynamodb".into()),
-        "{report:#}"
-    );
-    assert!(output.status.success());
-    let passed = report["passed"].as_u64().unwrap();
-    assert!(passed > 100, "{passed}");
+    keeps_the_whole_contract(backend.name, &format!("{}&skew_bound_ms=200", url(&backend)));
+}
+
+#[test]
+fn redis_keeps_the_whole_contract() {
+    let backend = crate::backend::redis();
+    keeps_the_whole_contract(backend.name, &url(&backend));
 }
 
 #[test]

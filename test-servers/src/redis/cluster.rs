@@ -1,4 +1,4 @@
-use super::{RedisOptions, RedisProgram, RedisServer};
+use super::{RedisOptions, RedisServer};
 use crate::ServerError;
 
 /// A Redis Cluster of three primaries with a replica each.
@@ -16,16 +16,18 @@ impl RedisCluster {
     /// # Errors
     /// A program is missing, or the Cluster did not become ready.
     pub fn start() -> Result<Self, ServerError> {
-        Self::start_of(RedisProgram::default())
+        Self::start_of(RedisOptions::default())
     }
 
     /// Starts it, of other servers.
     ///
     /// # Errors
     /// A program is missing, or the Cluster did not become ready.
-    pub fn start_of(program: RedisProgram) -> Result<Self, ServerError> {
-        let options = RedisOptions::default()
-            .program(program)
+    pub fn start_of(options: RedisOptions) -> Result<Self, ServerError> {
+        // a server that was built without TLS does not know the setting
+        let has_tls = options.authority().is_some();
+        let options = if has_tls { options.set("tls-cluster", "yes") } else { options };
+        let options = options
             .set("cluster-enabled", "yes")
             .set("cluster-node-timeout", "2000")
             .set("cluster-replica-validity-factor", "0");
@@ -42,8 +44,15 @@ impl RedisCluster {
 
     /// `redis+cluster://127.0.0.1:PORT,…` of the first primaries.
     pub fn url(&self) -> String {
-        let hosts: Vec<_> = self.nodes.iter().take(PRIMARIES).map(address).collect();
-        format!("redis+cluster://{}", hosts.join(","))
+        let ports = self.nodes.iter().take(PRIMARIES).map(RedisServer::port);
+        format!("redis+cluster://{}", hosts(ports))
+    }
+
+    /// `rediss+cluster://127.0.0.1:PORT,…` of the first primaries, where they have TLS.
+    pub fn tls_url(&self) -> Option<String> {
+        let ports = self.nodes.iter().take(PRIMARIES).map(RedisServer::tls_port);
+        let ports: Option<Vec<_>> = ports.collect();
+        ports.map(|ports| format!("rediss+cluster://{}", hosts(ports)))
     }
 
     /// The node with this id.
@@ -65,7 +74,7 @@ impl RedisCluster {
         }
         if let Some((first, others)) = self.nodes.split_first() {
             for node in others {
-                node.tell(&["CLUSTER", "MEET", "127.0.0.1", &first.port().to_string()])?;
+                node.tell(&["CLUSTER", "MEET", "127.0.0.1", &first.peer_port().to_string()])?;
             }
         }
         for (primary, replica) in primaries.iter().zip(replicas) {
@@ -90,6 +99,8 @@ impl RedisCluster {
     }
 }
 
-fn address(node: &RedisServer) -> String {
-    format!("127.0.0.1:{}", node.port())
+/// `127.0.0.1:PORT,…`
+pub(super) fn hosts(ports: impl IntoIterator<Item = u16>) -> String {
+    let hosts: Vec<_> = ports.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    hosts.join(",")
 }

@@ -4,14 +4,14 @@ use std::{
 };
 
 use super::{RedisProgram, client::ask, tls::Tls};
-use crate::{Launch, Process, ServerError, free_port, process::fresh_directory, until};
+use crate::{Authority, Launch, Process, ServerError, free_port, process::fresh_directory, until};
 
 /// One Redis server.
 #[derive(Debug)]
 pub struct RedisServer {
     process: Process,
     port: u16,
-    tls: Option<Tls>,
+    tls_port: Option<u16>,
 }
 
 /// How to start a [`RedisServer`].
@@ -20,7 +20,7 @@ pub struct RedisServer {
 pub struct RedisOptions {
     program: RedisProgram,
     arguments: Vec<String>,
-    tls: bool,
+    authority: Option<Authority>,
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,14 +38,18 @@ impl RedisOptions {
         self
     }
 
-    /// With a second port that speaks TLS, under a certificate of an authority of its own.
-    pub fn tls(self) -> Self {
-        Self { tls: true, ..self }
+    /// With a second port that speaks TLS, under a certificate of `authority`.
+    pub fn tls(self, authority: &Authority) -> Self {
+        Self { authority: Some(authority.clone()), ..self }
     }
 
-    /// A replica of `primary`.
+    pub(super) const fn authority(&self) -> Option<&Authority> {
+        self.authority.as_ref()
+    }
+
+    /// A replica of `primary`; over TLS where that has it, and then this one needs it as well.
     pub fn replica_of(self, primary: &RedisServer) -> Self {
-        self.set("replicaof", &format!("127.0.0.1 {}", primary.port()))
+        self.set("replicaof", &format!("127.0.0.1 {}", primary.peer_port()))
     }
 
     /// Starts it.
@@ -80,13 +84,17 @@ impl RedisOptions {
         if !self.arguments.iter().any(|argument| argument == "--save") {
             arguments.extend(["--save".into(), "".into()]);
         }
+        let tls = self.authority.as_ref().map(|authority| Tls::set_up(authority, &directory));
+        let tls = tls.transpose()?;
+        let tls_port = tls.as_ref().map(|tls| tls.port);
+        for (name, value) in tls.into_iter().flat_map(|tls| tls.settings) {
+            arguments.extend([format!("--{name}").into(), value.into()]);
+        }
+        // what is set for this one server comes last, and holds
         arguments.extend(self.arguments.iter().map(Into::into));
-        let tls = if self.tls { Some(Tls::set_up(&directory)?) } else { None };
-        let of_tls = tls.as_ref().map(|tls| tls.arguments(&directory)).unwrap_or_default();
-        arguments.extend(of_tls.into_iter().map(Into::into));
         let install = self.program.install_command();
         let launch = Launch { program: self.program.path(), arguments, install };
-        let server = RedisServer { process: Process::start(&launch, directory)?, port, tls };
+        let server = RedisServer { process: Process::start(&launch, directory)?, port, tls_port };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -121,10 +129,19 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// `rediss://127.0.0.1:PORT` and the certificate of its authority in PEM, where it has TLS.
-    pub fn tls(&self) -> Option<(String, String)> {
-        let tls = self.tls.as_ref()?;
-        Some((format!("rediss://127.0.0.1:{}", tls.port), tls.authority.clone()))
+    /// Where it listens for TLS, if it does.
+    pub const fn tls_port(&self) -> Option<u16> {
+        self.tls_port
+    }
+
+    /// `rediss://127.0.0.1:PORT`, where it has TLS.
+    pub fn tls_url(&self) -> Option<String> {
+        self.tls_port.map(|port| format!("rediss://127.0.0.1:{port}"))
+    }
+
+    /// Where other servers find it.
+    pub(super) fn peer_port(&self) -> u16 {
+        self.tls_port.unwrap_or(self.port)
     }
 
     /// The path of its Unix socket.

@@ -6,9 +6,9 @@ use idempotency::Namespace;
 use test_servers::dynamodb::{DynamoDbProxy, Seen};
 use tokio::runtime::Builder;
 
-use super::{Target, raw, raw::Raw, throughput::replay};
+use super::{Target, raw, raw::Raw};
 use crate::{
-    load::{claim, claim_and_complete, fingerprint, intent, response},
+    load::{claim, claim_and_complete, fingerprint, intent, replay, response},
     report::{Bar, Figure, Report, Row},
 };
 

@@ -1,11 +1,8 @@
 //! Closed loops of so many clients.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
-use idempotency::{
-    ClaimOutcome, ClaimRequest, ClaimToken, DynamoDbStore, IdempotencyStore, Lease, Namespace,
-    Retention, Takeover,
-};
+use idempotency::{DynamoDbStore, Namespace};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{
@@ -14,8 +11,9 @@ use super::{
 };
 use crate::{
     cli::Args,
-    driver::{Taken, timed},
-    load::{Intent, claim, claim_and_complete, fingerprint, intent, intents, response},
+    clients::all,
+    driver::Taken,
+    load::{Intent, claim, claim_and_complete, fingerprint, intent, intents, replay, response},
     report::{Bar, Figure, Report, Row},
 };
 
@@ -71,14 +69,14 @@ impl Bench {
                 run,
                 |bench, intents| {
                     let store = Arc::clone(&bench.store);
-                    bench.all(intents, clients, move |intent| {
+                    all(&bench.runtime, intents, clients, move |_, intent| {
                         let store = Arc::clone(&store);
                         async move { claim(&*store, &intent, fingerprint()).await }
                     })
                 },
                 |bench, intents| {
                     let raw = bench.raw.clone();
-                    bench.all(intents, clients, move |intent| {
+                    all(&bench.runtime, intents, clients, move |_, intent| {
                         let raw = raw.clone();
                         async move { raw.claim(&intent, shape).await }
                     })
@@ -106,7 +104,7 @@ impl Bench {
                 |bench, intents| {
                     let store = Arc::clone(&bench.store);
                     bench.complete_ours(intents, clients)?;
-                    bench.all(intents, clients, move |intent| {
+                    all(&bench.runtime, intents, clients, move |_, intent| {
                         let store = Arc::clone(&store);
                         async move { replay(&*store, &intent).await }
                     })
@@ -114,7 +112,7 @@ impl Bench {
                 |bench, intents| {
                     let raw = bench.raw.clone();
                     bench.complete_raw(intents, clients)?;
-                    bench.all(intents, clients, move |intent| {
+                    all(&bench.runtime, intents, clients, move |_, intent| {
                         let raw = raw.clone();
                         async move { raw.get(&intent).await }
                     })
@@ -165,7 +163,7 @@ impl Bench {
 
     fn complete_ours(&self, intents: &Arc<Vec<Intent>>, clients: usize) -> anyhow::Result<Taken> {
         let store = Arc::clone(&self.store);
-        self.all(intents, clients, move |intent| {
+        all(&self.runtime, intents, clients, move |_, intent| {
             let store = Arc::clone(&store);
             async move { claim_and_complete(&*store, &intent, fingerprint(), &response()).await }
         })
@@ -173,7 +171,7 @@ impl Bench {
 
     fn complete_raw(&self, intents: &Arc<Vec<Intent>>, clients: usize) -> anyhow::Result<Taken> {
         let raw = self.raw.clone();
-        self.all(intents, clients, move |intent| {
+        all(&self.runtime, intents, clients, move |_, intent| {
             let raw = raw.clone();
             async move {
                 raw.claim(&intent, Shape::OneAttribute).await?;
@@ -181,54 +179,6 @@ impl Bench {
             }
         })
     }
-
-    /// Every intent once, by so many clients.
-    fn all<F, Fut>(
-        &self,
-        intents: &Arc<Vec<Intent>>,
-        clients: usize,
-        work: F,
-    ) -> anyhow::Result<Taken>
-    where
-        F: Fn(Intent) -> Fut + Clone + Send + 'static,
-        Fut: Future<Output = anyhow::Result<()>> + Send,
-    {
-        let operations = u32::try_from(intents.len())?;
-        let mut ended = Ok(());
-        let taken = timed(operations, || {
-            ended = self.runtime.block_on(async {
-                let mut running = tokio::task::JoinSet::new();
-                for client in 0..clients {
-                    let (intents, work) = (Arc::clone(intents), work.clone());
-                    running.spawn(async move {
-                        for intent in intents.iter().skip(client).step_by(clients) {
-                            work(intent.clone()).await?;
-                        }
-                        anyhow::Ok(())
-                    });
-                }
-                while let Some(client) = running.join_next().await {
-                    client??;
-                }
-                anyhow::Ok(())
-            });
-        });
-        ended.map(|()| taken)
-    }
-}
-
-pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> anyhow::Result<()> {
-    let claim = ClaimRequest {
-        key: &intent.key,
-        fingerprint: fingerprint(),
-        token: ClaimToken::random()?,
-        lease: Lease::DEFAULT,
-        retention: Retention::DEFAULT,
-        takeover: Takeover::Allow,
-    };
-    let outcome = store.claim(claim).await?;
-    anyhow::ensure!(matches!(outcome, ClaimOutcome::Replay(_)), "{outcome:?}");
-    Ok(())
 }
 
 fn add(report: &mut Report, what: &str, pairs: &[(Taken, Taken)], bar: Option<Bar>) {

@@ -3,13 +3,10 @@
 use idempotency::sqlx::{self, PgPool};
 use tokio::runtime::Builder;
 
-use super::{
-    raw::Raw,
-    throughput::{replay, store},
-};
+use super::{raw::Raw, throughput::store};
 use crate::{
     cli::Args,
-    load::{claim_and_complete, fingerprint, intent, response},
+    load::{claim_and_complete, fingerprint, intent, replay, response},
     report::{Bar, Figure, Report, Row},
 };
 

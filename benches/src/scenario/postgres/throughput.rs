@@ -1,17 +1,16 @@
 //! Closed loops of so many clients on so many connections.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
-use idempotency::{
-    ClaimOutcome, ClaimRequest, ClaimToken, IdempotencyStore, Lease, Retention, Takeover,
-};
+use idempotency::IdempotencyStore;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{raw::Raw, with};
 use crate::{
     cli::Args,
-    driver::{Taken, timed},
-    load::{Intent, claim, claim_and_complete, fingerprint, intents, response},
+    clients::all,
+    driver::Taken,
+    load::{Intent, claim, claim_and_complete, fingerprint, intents, replay, response},
     report::{Bar, Figure, Report, Row},
 };
 
@@ -76,13 +75,13 @@ impl Bench {
         for _ in 0..args.runs {
             let intents = self.next_intents(args, ours)?;
             let claiming = Arc::clone(&store);
-            us.push(self.all(&intents, ours, move |_, intent| {
+            us.push(all(&self.runtime, &intents, ours, move |_, intent| {
                 let store = Arc::clone(&claiming);
                 async move { claim(&*store, &intent, fingerprint()).await }
             })?);
             let intents = self.next_intents(args, raw)?;
             let bare = bare.clone();
-            other.push(self.all(&intents, raw, move |client, intent| {
+            other.push(all(&self.runtime, &intents, raw, move |client, intent| {
                 let bare = bare.clone();
                 async move { bare.insert(client, &intent, &fingerprint().to_stored_bytes()).await }
             })?);
@@ -106,7 +105,7 @@ impl Bench {
             for (store, taken) in stores.iter().zip(&mut taken) {
                 let (intents, store) = (self.next_intents(args, clients)?, Arc::clone(store));
                 taken.push(
-                    self.all(&intents, clients, move |_, intent| {
+                    all(&self.runtime, &intents, clients, move |_, intent| {
                         let store = Arc::clone(&store);
                         async move {
                             claim_and_complete(&*store, &intent, fingerprint(), &response()).await
@@ -132,7 +131,7 @@ impl Bench {
             let intents = self.next_intents(args, clients)?;
             let (ours, theirs) = (Arc::clone(&store), bare.clone());
             // filled by many, looked at by few
-            self.all(&intents, 16, move |client, intent| {
+            all(&self.runtime, &intents, 16, move |client, intent| {
                 let (store, bare) = (Arc::clone(&ours), theirs.clone());
                 async move {
                     claim_and_complete(&*store, &intent, fingerprint(), &response()).await?;
@@ -141,12 +140,12 @@ impl Bench {
                 }
             })?;
             let replaying = Arc::clone(&store);
-            us.push(self.all(&intents, clients, move |_, intent| {
+            us.push(all(&self.runtime, &intents, clients, move |_, intent| {
                 let store = Arc::clone(&replaying);
                 async move { replay(&*store, &intent).await }
             })?);
             let bare = bare.clone();
-            other.push(self.all(&intents, clients, move |client, intent| {
+            other.push(all(&self.runtime, &intents, clients, move |client, intent| {
                 let bare = bare.clone();
                 async move { bare.select(client, &intent).await }
             })?);
@@ -160,54 +159,6 @@ impl Bench {
         let keys = u32::try_from(clients * KEYS_A_CLIENT)?.min(MOST_KEYS).min(args.keys);
         Ok(Arc::new(intents(self.series, keys)?))
     }
-
-    /// Every intent once, by so many clients.
-    fn all<F, Fut>(
-        &self,
-        intents: &Arc<Vec<Intent>>,
-        clients: usize,
-        work: F,
-    ) -> anyhow::Result<Taken>
-    where
-        F: Fn(usize, Intent) -> Fut + Clone + Send + 'static,
-        Fut: Future<Output = anyhow::Result<()>> + Send,
-    {
-        let operations = u32::try_from(intents.len())?;
-        let mut ended = Ok(());
-        let taken = timed(operations, || {
-            ended = self.runtime.block_on(async {
-                let mut running = tokio::task::JoinSet::new();
-                for client in 0..clients {
-                    let (intents, work) = (Arc::clone(intents), work.clone());
-                    running.spawn(async move {
-                        for intent in intents.iter().skip(client).step_by(clients) {
-                            work(client, intent.clone()).await?;
-                        }
-                        anyhow::Ok(())
-                    });
-                }
-                while let Some(client) = running.join_next().await {
-                    client??;
-                }
-                anyhow::Ok(())
-            });
-        });
-        ended.map(|()| taken)
-    }
-}
-
-pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> anyhow::Result<()> {
-    let claim = ClaimRequest {
-        key: &intent.key,
-        fingerprint: fingerprint(),
-        token: ClaimToken::random()?,
-        lease: Lease::DEFAULT,
-        retention: Retention::DEFAULT,
-        takeover: Takeover::Allow,
-    };
-    let outcome = store.claim(claim).await?;
-    anyhow::ensure!(matches!(outcome, ClaimOutcome::Replay(_)), "{outcome:?}");
-    Ok(())
 }
 
 fn ratio(what: String, ours: &[Taken], other: &[Taken], bar: Option<f64>) -> Row {

@@ -4,13 +4,10 @@
 
 use tokio::runtime::Builder;
 
-use super::{
-    others::{Raw, number},
-    throughput::replay,
-};
+use super::others::{Raw, number};
 use crate::{
     cli::Args,
-    load::{claim, claim_and_complete, fingerprint, intent, response},
+    load::{claim, claim_and_complete, fingerprint, intent, replay, response},
     report::{Bar, Figure, Report, Row},
 };
 

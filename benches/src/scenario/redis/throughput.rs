@@ -1,15 +1,13 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use idempotency::{
-    ClaimOutcome, ClaimRequest, ClaimToken, IdempotencyStore, Lease, Retention, Takeover,
-};
+use idempotency::IdempotencyStore;
 use tokio::runtime::{Builder, Runtime};
 
 use super::others::{Idempotent, Raw, number};
 use crate::{
     cli::Args,
     driver::{Taken, timed},
-    load::{Intent, claim, claim_and_complete, fingerprint, intents, response},
+    load::{Intent, claim, claim_and_complete, fingerprint, intents, replay, response},
     report::{Bar, Figure, Report, Row},
 };
 
@@ -236,20 +234,6 @@ enum Do {
     Claim,
     Fresh,
     Replay,
-}
-
-pub(super) async fn replay(store: &dyn IdempotencyStore, intent: &Intent) -> anyhow::Result<()> {
-    let claim = ClaimRequest {
-        key: &intent.key,
-        fingerprint: fingerprint(),
-        token: ClaimToken::random()?,
-        lease: Lease::DEFAULT,
-        retention: Retention::DEFAULT,
-        takeover: Takeover::Allow,
-    };
-    let outcome = store.claim(claim).await?;
-    anyhow::ensure!(matches!(outcome, ClaimOutcome::Replay(_)), "{outcome:?}");
-    Ok(())
 }
 
 fn ratio(what: String, ours: Vec<f64>, other: Vec<f64>, bar: Option<f64>) -> Row {

@@ -9,7 +9,6 @@
 mod browser;
 mod checkout;
 mod cut;
-mod dynamodb;
 mod exactly_once;
 mod metrics;
 mod ops;
@@ -20,4 +19,5 @@ mod rate_limit;
 mod receiver;
 mod scrape;
 mod service;
+mod shared_store;
 mod webhooks;
