@@ -71,11 +71,16 @@ pub(crate) async fn verify(
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
+    // the head first: for who signs nothing no body is read
+    let signed = match gate.signed(&head.headers) {
+        Ok(signed) => signed,
+        Err(refused) => return refused.into_response(),
+    };
     let body = match read(body, gate.body_timeout).await {
         Ok(body) => body,
         Err(unread) => return unread.into_response(),
     };
-    match gate.check(&head.headers, &body) {
+    match gate.verify(&signed, &body) {
         Ok(()) => next.run(Request::from_parts(head, Body::from(body))).await,
         Err(refused) => refused.into_response(),
     }
@@ -120,7 +125,8 @@ impl IntoResponse for Unread {
 }
 
 impl Gate {
-    pub(crate) fn check(&self, headers: &HeaderMap, body: &Bytes) -> Result<(), Refused> {
+    /// What the head says of the signature, when it is not too old.
+    fn signed<'h>(&self, headers: &'h HeaderMap) -> Result<Signed<'h>, Refused> {
         let signed = match self.scheme {
             Scheme::Standard => standard::read(headers),
             Scheme::Stripe => stripe::read(headers),
@@ -128,9 +134,10 @@ impl Gate {
         let signed = signed.ok_or(Refused::Missing)?;
         let at: u64 = signed.timestamp.parse().map_err(|_| Refused::Missing)?;
         let now = self.clock.now().as_unix_millis() / 1_000;
-        if now.abs_diff(at) > TOLERANCE.as_secs() {
-            return Err(Refused::Stale);
-        }
+        if now.abs_diff(at) > TOLERANCE.as_secs() { Err(Refused::Stale) } else { Ok(signed) }
+    }
+
+    fn verify(&self, signed: &Signed<'_>, body: &Bytes) -> Result<(), Refused> {
         let is_by = |key: &Key| {
             let mac = key.clone().chain_update(&signed.prefix).chain_update(body);
             // compared in constant time

@@ -30,7 +30,7 @@ pub(crate) fn client() -> Client {
     Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     SystemClock::new().now().as_unix_millis() / 1_000
 }
 

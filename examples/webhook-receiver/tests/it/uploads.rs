@@ -7,12 +7,14 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::support::{PATIENCE, deliver, event, inbox, receiver, standard};
+use crate::support::{PATIENCE, deliver, event, inbox, now, receiver, standard};
 
+/// Of a delivery that looks signed, as far as its head can show.
 fn head(id: &str, framing: &str) -> String {
+    let at = now();
     format!(
         "POST /webhooks/standard HTTP/1.1\r\nHost: h\r\nConnection: close\r\nwebhook-id: {id}\r\n\
-         {framing}\r\n\r\n"
+         webhook-timestamp: {at}\r\nwebhook-signature: v1,AAAA\r\n{framing}\r\n\r\n"
     )
 }
 
@@ -89,4 +91,20 @@ async fn a_delivery_that_breaks_off_leaves_no_record() {
     let paid = event("charge.succeeded", "ch_1");
     assert_eq!(deliver(standard(to, "msg_1", &paid)).await, (204, false));
     assert_eq!(inbox(to).await["begun"], 1);
+}
+
+/// Nothing is read of who signs nothing, or signed it long ago: the answer comes before the body.
+#[tokio::test]
+async fn what_is_not_signed_is_refused_without_its_body() {
+    let to = receiver(&["--body-timeout", "1h"]).await;
+    let signed = head("msg_1", "Content-Length: 100");
+    let (unsigned, old) = (signed.replace("v1,", "v9,"), signed.replace(&now().to_string(), "7"));
+    for (head, status) in [(unsigned, 400), (old, 401)] {
+        let mut socket = TcpStream::connect(to).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = tokio::time::timeout(PATIENCE, socket.read_to_string(&mut answer));
+        read.await.unwrap().unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
 }
