@@ -35,7 +35,7 @@ const CHANNELS: &str = "&idempotency:*";
 
 /// Gives the user `zoe` these rights and no others.
 fn set_user<'a>(server: &RedisServer, rights: impl IntoIterator<Item = &'a str>) {
-    let mut user = vec!["ACL", "SETUSER", "zoe", "reset", "on", ">secret"];
+    let mut user = vec!["ACL", "SETUSER", "zoe", "reset", "resetchannels", "on", ">secret"];
     user.extend(rights);
     server.tell(&user).unwrap();
 }
