@@ -134,17 +134,17 @@ fn by_code(code: &str) -> (ErrorKind, Effect, &'static str) {
 }
 
 /// The server's error code. Before Redis 7 the one that a command inside of a script got stands in the
-/// middle of the script's own.
+/// middle of the script's own, which can begin with a place in the script.
 fn code_of(error: &RedisError) -> Option<&str> {
     let code = error.code()?;
-    if code != "ERR" {
+    if code != "ERR" && !code.starts_with('@') {
         return Some(code);
     }
     let words = error.detail().unwrap_or_default().split([' ', ':']);
     let inner = words
         .filter_map(|word| word.strip_prefix('-'))
         .find(|word| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_uppercase()));
-    Some(inner.unwrap_or(code))
+    Some(inner.unwrap_or("ERR"))
 }
 
 /// Whether the server forgot the script, or never had it.

@@ -53,6 +53,12 @@ fn every_failure_has_a_kind_and_an_effect() {
         // what a script got, before Redis 7
         (
             server(
+                "@user_script: 9: The user executing the script can't run this command or subcommand",
+            ),
+            (Denied, None),
+        ),
+        (
+            server(
                 "ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -OOM command not allowed",
             ),
             (Full, None),
