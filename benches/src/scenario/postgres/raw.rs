@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use idempotency::sqlx::{self, PgPool, Postgres, pool::PoolConnection, postgres::PgPoolOptions};
+use idempotency::sqlx::{self, PgConnection, PgPool, postgres::PgPoolOptions};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::load::{Intent, RESPONSE_BYTES};
@@ -12,7 +12,7 @@ use crate::load::{Intent, RESPONSE_BYTES};
 #[derive(Clone)]
 pub(super) struct Raw {
     pub(super) pool: PgPool,
-    pinned: Arc<[Mutex<PoolConnection<Postgres>>]>,
+    pinned: Arc<[Mutex<PgConnection>]>,
 }
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS bench_raw (key text COLLATE \"C\" PRIMARY KEY, \
@@ -29,8 +29,7 @@ const SELECT: &str =
 impl Raw {
     pub(super) async fn connect(url: &str, connections: usize) -> anyhow::Result<Self> {
         let pool = PgPoolOptions::new()
-            // and one for everything else
-            .max_connections(u32::try_from(connections)? + 1)
+            .max_connections(1)
             .acquire_timeout(Duration::from_secs(30))
             .test_before_acquire(false)
             .connect(url)
@@ -38,13 +37,13 @@ impl Raw {
         sqlx::raw_sql(CREATE).execute(&pool).await?;
         let mut pinned = Vec::new();
         for _ in 0..connections {
-            pinned.push(Mutex::new(pool.acquire().await?));
+            pinned.push(Mutex::new(pool.acquire().await?.detach()));
         }
         Ok(Self { pool, pinned: pinned.into() })
     }
 
     /// The connection of a client.
-    async fn of(&self, client: usize) -> anyhow::Result<MutexGuard<'_, PoolConnection<Postgres>>> {
+    async fn of(&self, client: usize) -> anyhow::Result<MutexGuard<'_, PgConnection>> {
         let pinned = self.pinned.get(client % self.pinned.len());
         Ok(pinned.context("no connection")?.lock().await)
     }
@@ -62,20 +61,20 @@ impl Raw {
     ) -> anyhow::Result<()> {
         let token = sqlx::types::Uuid::from_bytes(*intent.token.as_bytes());
         let insert = sqlx::query(INSERT).bind(Self::key(intent)).bind(token).bind(fingerprint);
-        insert.execute(&mut **self.of(client).await?).await?;
+        insert.execute(&mut *self.of(client).await?).await?;
         Ok(())
     }
 
     pub(super) async fn fill(&self, client: usize, intent: &Intent) -> anyhow::Result<()> {
         let update = sqlx::query("UPDATE bench_raw SET state = 3, response = $2 WHERE key = $1");
         let update = update.bind(Self::key(intent)).bind(vec![b'r'; RESPONSE_BYTES]);
-        update.execute(&mut **self.of(client).await?).await?;
+        update.execute(&mut *self.of(client).await?).await?;
         Ok(())
     }
 
     pub(super) async fn select(&self, client: usize, intent: &Intent) -> anyhow::Result<()> {
         let select = sqlx::query(SELECT).bind(Self::key(intent));
-        let row = select.fetch_one(&mut **self.of(client).await?).await?;
+        let row = select.fetch_one(&mut *self.of(client).await?).await?;
         let response: Vec<u8> = sqlx::Row::try_get(&row, 4)?;
         anyhow::ensure!(response.len() == RESPONSE_BYTES, "{} bytes", response.len());
         Ok(())
