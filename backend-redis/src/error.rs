@@ -36,6 +36,12 @@ fn meaning(error: &RedisError) -> Meaning {
     use redis::ErrorKind as Driver;
     let (kind, effect, detail) = match error.kind() {
         Driver::Server(_) | Driver::Extension => return refused(error),
+        Driver::Io | Driver::ClusterConnectionNotFound if is_not_believed(error) => (
+            ErrorKind::Unavailable,
+            Effect::None,
+            "the server's certificate is not believed: is its authority known here \
+             (`RedisStoreBuilder::tls_certificates`, or SSL_CERT_FILE), is it for this host, is it still valid?",
+        ),
         Driver::Io if error.is_timeout() => {
             (ErrorKind::Timeout, Effect::Unknown, "no reply within the driver's time-out")
         }
@@ -53,6 +59,11 @@ fn meaning(error: &RedisError) -> Meaning {
         _ => (ErrorKind::Unexpected, Effect::Unknown, "a reply that the driver cannot read"),
     };
     (kind, effect, detail.into())
+}
+
+/// The driver passes on what rustls says, at times in the middle of its own words.
+fn is_not_believed(error: &RedisError) -> bool {
+    error.to_string().contains("invalid peer certificate")
 }
 
 const WRONG_PASSWORD: &str = "the server refuses the user or the password of the URL";

@@ -21,6 +21,7 @@ fn every_failure_has_a_kind_and_an_effect() {
     for (error, expected) in [
         (io(io::ErrorKind::TimedOut), (Timeout, Unknown)),
         (io(io::ErrorKind::ConnectionRefused), (Unavailable, None)),
+        (io::Error::other("invalid peer certificate: UnknownIssuer").into(), (Unavailable, None)),
         (io(io::ErrorKind::ConnectionReset), (Unavailable, Unknown)),
         (io(io::ErrorKind::UnexpectedEof), (Unavailable, Unknown)),
         (driver(redis::ErrorKind::ClusterConnectionNotFound), (Unavailable, None)),

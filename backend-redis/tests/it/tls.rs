@@ -35,6 +35,7 @@ async fn strangers_are_not_believed(url: &str) {
     for builder in [RedisStore::builder(), believing(&stranger)] {
         let error = builder.connect(url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{url}: {error}");
+        assert!(error.to_string().contains("certificate is not believed"), "{url}: {error}");
     }
 }
 

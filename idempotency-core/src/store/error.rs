@@ -38,7 +38,7 @@ pub enum ErrorKind {
     TokenSpent,
     /// The request or the configuration is wrong.
     Invalid,
-    /// The store refuses these credentials.
+    /// The store refuses these credentials, or they may not do this.
     Denied,
     /// Anything else.
     Unexpected,
