@@ -71,7 +71,7 @@ async fn table(args: &Args, name: &str) -> anyhow::Result<Connected> {
     Ok(idempotency::connect(&with(&args.url, &ours)).await?)
 }
 
-/// A checkpoint: else the first to touch a page afterwards pays for writing it whole.
+/// A checkpoint, so that none begins in the middle of a measurement.
 async fn empty_all(raw: &Raw, tables: &str) -> anyhow::Result<()> {
     let truncate = sqlx::AssertSqlSafe(format!("TRUNCATE {tables}"));
     sqlx::raw_sql(truncate).execute(&raw.pool).await?;
