@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use tokio::{task::JoinHandle, time};
 
 use super::StoreError;
+use crate::time::{Clock, SystemClock};
 
 /// Removes what is past its retention, for stores that do not do it by themselves.
 #[async_trait]
@@ -33,37 +34,53 @@ pub struct SweepReport {
 #[must_use = "dropped, it sweeps no more"]
 pub struct Sweeper(JoinHandle<()>);
 
-/// Some milliseconds of work for a server.
-const BATCH: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+/// Less than a millisecond of work for a server: so long has live traffic to wait for it.
+const BATCH: NonZeroU32 = NonZeroU32::new(100).unwrap();
 
 impl Sweeper {
-    /// Sweeps now and then every `pause`, in batches of 1 000, until the store holds nothing that is
-    /// past its retention. Any number of processes can do this at once.
+    /// Sweeps now and then every `pause` with [`sweep_all`](Self::sweep_all). Any number of processes can
+    /// do this at once.
     ///
     /// Needs a tokio runtime. A sweep that fails is written to `tracing` and tried again after the next
     /// pause.
     pub fn start(sweep: Arc<dyn Sweep>, pause: Duration) -> Self {
         Self(tokio::spawn(async move {
             loop {
-                match sweep.sweep(BATCH).await {
-                    Ok(report) => {
-                        if report.abandoned > 0 {
-                            tracing::warn!(
-                                abandoned = report.abandoned,
-                                "idempotency: records left whose outcome nobody settled"
-                            );
-                        }
-                        if report.more {
-                            // room for live traffic
-                            tokio::task::yield_now().await;
-                            continue;
-                        }
-                    }
+                match Self::sweep_all(&*sweep).await {
+                    Ok(SweepReport { abandoned: 0, .. }) => {}
+                    Ok(SweepReport { abandoned, .. }) => tracing::warn!(
+                        abandoned,
+                        "idempotency: records left whose outcome nobody settled"
+                    ),
                     Err(error) => tracing::warn!(%error, "idempotency: sweeping failed"),
                 }
                 time::sleep(pause).await;
             }
         }))
+    }
+
+    /// Sweeps until the store holds nothing that is past its retention: in batches of 100, with a rest
+    /// after each that is as long as the batch took. Answers all that was removed.
+    ///
+    /// # Errors
+    /// The store could not answer; what was removed before stays removed.
+    ///
+    /// # Cancel safety
+    /// Progress is kept.
+    pub async fn sweep_all(sweep: &dyn Sweep) -> Result<SweepReport, StoreError> {
+        let clock = SystemClock::new();
+        let mut all = SweepReport::default();
+        loop {
+            let began = clock.monotonic();
+            let SweepReport { removed, abandoned, more } = sweep.sweep(BATCH).await?;
+            all.removed += removed;
+            all.abandoned += abandoned;
+            if !more {
+                return Ok(all);
+            }
+            // half of the time is live traffic's
+            clock.sleep(clock.monotonic().saturating_sub(began)).await;
+        }
     }
 }
 

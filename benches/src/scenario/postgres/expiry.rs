@@ -1,10 +1,10 @@
 //! Claims on a full table, and beside sweepers of a full table.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
-use idempotency::{Connected, IdempotencyStore, sqlx};
+use idempotency::{Connected, IdempotencyStore, Sweeper, sqlx};
 use tokio::{runtime::Builder, time};
 
 use super::{raw::Raw, with};
@@ -81,15 +81,7 @@ async fn empty_all(raw: &Raw, tables: &str) -> anyhow::Result<()> {
 
 async fn sweep(connected: Connected) -> anyhow::Result<u64> {
     let sweep = connected.sweep().context("no sweep")?;
-    let batch = NonZeroU32::new(1_000).context("a batch")?;
-    let mut removed = 0;
-    loop {
-        let report = sweep.sweep(batch).await?;
-        removed += report.removed;
-        if !report.more {
-            return Ok(removed);
-        }
-    }
+    Ok(Sweeper::sweep_all(&*sweep).await?.removed)
 }
 
 async fn fill(raw: &Raw, records: u32, left: f64, prefix: &str) -> anyhow::Result<()> {
