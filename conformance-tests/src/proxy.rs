@@ -114,6 +114,8 @@ async fn serve(client: TcpStream, server: SocketAddr, set: watch::Sender<Fault>)
     loop {
         let now = *fault.borrow_and_update();
         tokio::select! {
+            // what was set before something came is done to it
+            biased;
             changed = fault.changed() => {
                 if changed.is_err() || *fault.borrow() == Fault::Refuse {
                     return Ok(());
