@@ -89,3 +89,38 @@ impl Drop for Sweeper {
         self.0.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A store with three batches, each of which takes it some time.
+    #[derive(Debug, Default)]
+    struct Slow {
+        swept: AtomicU64,
+    }
+
+    const WORK: Duration = Duration::from_millis(50);
+
+    #[async_trait]
+    impl Sweep for Slow {
+        async fn sweep(&self, batch: NonZeroU32) -> Result<SweepReport, StoreError> {
+            SystemClock::new().sleep(WORK).await;
+            let swept = self.swept.fetch_add(1, Ordering::Relaxed) + 1;
+            Ok(SweepReport { removed: batch.get().into(), abandoned: swept, more: swept < 3 })
+        }
+    }
+
+    /// Kind of fault: a sweeper that live traffic has to wait for.
+    #[tokio::test]
+    async fn all_is_swept_and_half_of_the_time_is_left_to_others() {
+        let (slow, clock) = (Slow::default(), SystemClock::new());
+        let began = clock.monotonic();
+        let report = Sweeper::sweep_all(&slow).await.unwrap();
+        assert_eq!(report, SweepReport { removed: 300, abandoned: 6, more: false });
+        // three batches, and the rests between them
+        assert!(clock.monotonic().saturating_sub(began) >= WORK * 5);
+    }
+}
