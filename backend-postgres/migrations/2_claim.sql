@@ -66,7 +66,7 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         at := date_trunc('milliseconds', clock_timestamp());
         r.at := at;
-        IF (r.format = 1 AND (
+        IF (@sound_seen@ AND (
             r.expires_at < at
             OR (r.state = 4 AND r.token <> tok)
             OR (r.fingerprint = fp AND r.token <> tok AND (

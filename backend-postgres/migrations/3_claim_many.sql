@@ -11,6 +11,8 @@ LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
+-- with a plan for each call the server would plan longer than it works
+SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '50ms'
 AS $idempotency$
 #variable_conflict use_column
@@ -27,16 +29,14 @@ BEGIN
     IF lock_ms <> 50 THEN
         PERFORM set_config('lock_timeout', lock_ms::text, true);
     END IF;
-    RETURN QUERY WITH inserted AS (
-        INSERT INTO @table@ AS t (
-            lease_until, expires_at, sweep_at, first_claimed_at, claimed_at,
-            retention_ms, attempt, token, format, state, fingerprint, key
-        ) SELECT n + u.lease * interval '1 ms',
-            n + (u.lease + u.keep) * interval '1 ms', n + (u.lease + u.keep) * interval '1 ms', n, n,
-            u.keep, 1, u.tok, 1, 0, u.fp, u.k
-        FROM unnest(ks, fps, toks, leases, keeps) AS u (k, fp, tok, lease, keep)
-        ORDER BY u.k COLLATE "C"
-        ON CONFLICT (key) DO NOTHING RETURNING t.key
-    ) SELECT record_send(ROW(1::smallint, n, i.key)) FROM inserted i;
+    RETURN QUERY INSERT INTO @table@ AS t (
+        lease_until, expires_at, sweep_at, first_claimed_at, claimed_at,
+        retention_ms, attempt, token, format, state, fingerprint, key
+    ) SELECT n + u.lease * interval '1 ms',
+        n + (u.lease + u.keep) * interval '1 ms', n + (u.lease + u.keep) * interval '1 ms', n, n,
+        u.keep, 1, u.tok, 1, 0, u.fp, u.k
+    FROM unnest(ks, fps, toks, leases, keeps) AS u (k, fp, tok, lease, keep)
+    ORDER BY u.k COLLATE "C"
+    ON CONFLICT (key) DO NOTHING RETURNING record_send(ROW(1::smallint, n, t.key));
 END
 $idempotency$;

@@ -41,7 +41,7 @@ BEGIN
             CONTINUE WHEN NOT FOUND;
             at := date_trunc('milliseconds', clock_timestamp());
             r.at := at;
-            IF r.format <> 1 OR (r.expires_at >= at AND r.state <> 4) THEN
+            IF (@sound_seen@ AND (r.expires_at < at OR r.state = 4)) IS NOT TRUE THEN
                 RETURN r;
             END IF;
             UPDATE @table@ t SET

@@ -9,6 +9,8 @@ LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
+-- with a plan for each call the server would plan longer than it works
+SET plan_cache_mode = force_generic_plan
 -- of the table; it is never waited for a row
 SET lock_timeout = '50ms'
 AS $idempotency$

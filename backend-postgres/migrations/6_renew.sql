@@ -21,7 +21,7 @@ BEGIN
         expires_at = greatest(t.lease_until, at + lease) + t.retention_ms * interval '1 ms',
         sequence = seq,
         checkpoint = coalesce(leaves, t.checkpoint)
-    WHERE t.key = k AND t.format = 1 AND t.state = 0 AND t.token = tok AND t.attempt = att
+    WHERE t.key = k AND @sound_row@ AND t.state = 0 AND t.token = tok AND t.attempt = att
         AND t.expires_at >= at AND t.sequence # sign <= seq # sign
     RETURNING 1::smallint AS verdict, at AS at, t.key, t.lease_until INTO r;
     IF FOUND THEN

@@ -27,7 +27,7 @@ BEGIN
         sequence = 0,
         state = CASE WHEN unused THEN 4 WHEN how = 2 THEN 2 ELSE 1 END,
         checkpoint = CASE WHEN unused THEN NULL ELSE t.checkpoint END
-    WHERE t.key = k AND t.format = 1 AND t.state = 0 AND t.token = tok AND t.attempt = att
+    WHERE t.key = k AND @sound_row@ AND t.state = 0 AND t.token = tok AND t.attempt = att
         AND t.expires_at >= at
     RETURNING t.waited INTO tell;
     IF FOUND THEN

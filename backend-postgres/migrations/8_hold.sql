@@ -9,7 +9,7 @@ BEGIN
         PERFORM set_config('lock_timeout', lock_ms::text, true);
     END IF;
     PERFORM FROM @table@ t
-    WHERE t.key = k AND t.format = 1 AND t.state = 0 AND t.token = tok AND t.attempt = att
+    WHERE t.key = k AND @sound_row@ AND t.state = 0 AND t.token = tok AND t.attempt = att
         AND t.expires_at >= date_trunc('milliseconds', clock_timestamp())
     FOR UPDATE;
     RETURN FOUND;

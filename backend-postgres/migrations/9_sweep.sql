@@ -9,19 +9,19 @@ DECLARE
 BEGIN
     WITH due AS MATERIALIZED (
         -- partitions have a place of the same number each
-        SELECT t.tableoid AS part, t.ctid AS at FROM @table@ t WHERE t.sweep_at < n AND t.format = 1
+        SELECT t.tableoid AS part, t.ctid AS at FROM @table@ t WHERE t.sweep_at < n AND @sound_row@
         ORDER BY t.sweep_at LIMIT batch FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM @table@ t
         WHERE t.ctid = ANY (ARRAY(SELECT d.at FROM due d))
             AND (t.tableoid, t.ctid) IN (SELECT d.part, d.at FROM due d)
-            AND t.format = 1 AND t.expires_at < n
+            AND t.expires_at < n
         RETURNING t.state
     ), later AS (
         UPDATE @table@ t SET sweep_at = t.expires_at
         WHERE t.ctid = ANY (ARRAY(SELECT d.at FROM due d))
             AND (t.tableoid, t.ctid) IN (SELECT d.part, d.at FROM due d)
-            AND t.format = 1 AND t.expires_at >= n
+            AND t.expires_at >= n
     )
     SELECT count(*), count(*) FILTER (WHERE g.state IN (0, 2)), (SELECT count(*) FROM due) >= batch
     INTO removed, abandoned, more FROM gone g;

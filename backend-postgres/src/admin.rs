@@ -33,7 +33,7 @@ impl StoreAdmin for PostgresStore {
         let end = format!("{prefix}\u{7f}");
         let statement =
             || sqlx::query(self.inner.statements.list.safe()).bind(&after).bind(&end).bind(limit);
-        let listed = self.inner.caller.rows(Operation::List, statement).await;
+        let listed = self.inner.caller.rows(Operation::List, &statement).await;
         let rows = listed.map_err(StoreError::without_effect)?;
         let is_full = i64::try_from(rows.len()).is_ok_and(|found| found == limit);
         let next = match rows.last().filter(|_| is_full) {
@@ -165,7 +165,7 @@ impl PostgresStore {
                 .bind(new.ended_at)
                 .bind(response)
         };
-        let rows = self.inner.caller.rows(operation, query).await?;
+        let rows = self.inner.caller.rows(operation, &query).await?;
         Ok(!rows.is_empty())
     }
 }

@@ -41,7 +41,7 @@ impl Caller {
     pub(crate) async fn rows<'q>(
         &self,
         operation: Operation,
-        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
+        query: &(impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync),
     ) -> Result<Vec<PgRow>, StoreError> {
         self.rows_and_before(operation, query).await.map(|(rows, _)| rows)
     }
@@ -50,7 +50,7 @@ impl Caller {
     pub(crate) async fn rows_and_before<'q>(
         &self,
         operation: Operation,
-        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
+        query: &(impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync),
     ) -> Result<(Vec<PgRow>, Effect), StoreError> {
         let mut progress = Progress::default();
         let answer = time::timeout(self.timeout, self.tries(operation, query, &mut progress)).await;
@@ -76,7 +76,7 @@ impl Caller {
     pub(crate) async fn row<'q>(
         &self,
         operation: Operation,
-        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
+        query: &(impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync),
     ) -> Result<PgRow, StoreError> {
         let rows = self.rows(operation, query).await?;
         rows.into_iter().next().ok_or_else(|| {
@@ -87,7 +87,7 @@ impl Caller {
     async fn tries<'q>(
         &self,
         operation: Operation,
-        query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
+        query: &(impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync),
         progress: &mut Progress,
     ) -> Result<Vec<PgRow>, StoreError> {
         let (mut tries, mut connections) = (0, 0);

@@ -17,10 +17,7 @@ const LOOK: &str = "SELECT
     current_setting('autovacuum'),
     pg_is_in_recovery(),
     (SELECT c.relpersistence::text FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
-        WHERE s.nspname = $1 AND c.relname = $2),
-    EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
-        JOIN pg_namespace s ON s.oid = c.relnamespace
-        WHERE s.nspname = $1 AND c.relname = $2 AND k.conname = 'format_1' AND k.convalidated)";
+        WHERE s.nspname = $1 AND c.relname = $2)";
 
 #[async_trait]
 impl Doctor for PostgresStore {
@@ -35,7 +32,7 @@ impl Doctor for PostgresStore {
         // not prepared by name: a pooler that loses those must not end the examination
         let query =
             || sqlx::query(LOOK).bind(names.schema()).bind(names.bare_table()).persistent(false);
-        let row = self.inner.caller.row(Operation::Doctor, query).await?;
+        let row = self.inner.caller.row(Operation::Doctor, &query).await?;
         let failed = |source| error::classify(Operation::Doctor, source).without_effect();
         let text = |column: usize| row.try_get::<String, _>(column).map_err(failed);
         findings.push(version(row.try_get(0).map_err(failed)?));
@@ -45,7 +42,6 @@ impl Doctor for PostgresStore {
         findings.push(isolation(&text(4)?));
         findings.push(standby(row.try_get(6).map_err(failed)?));
         findings.push(persistence(row.try_get::<Option<String>, _>(7).map_err(failed)?.as_deref()));
-        findings.push(constraint(row.try_get(8).map_err(failed)?));
         findings.push(functions(self.set_up(Operation::Doctor).await?));
         findings.push(self.notifications().await);
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -126,15 +122,6 @@ fn persistence(kind: Option<&str>) -> Finding {
             "set it up: `idempotency schema URL --apply`",
         ),
     }
-}
-
-fn constraint(is_there: bool) -> Finding {
-    if is_there {
-        return fine("the constraint format_1 guards the rows");
-    }
-    let advice = "rows that no release writes are possible; they are answered as unreadable, and once \
-        expired they may be overwritten: restore the constraint from the schema";
-    finding(Severity::Warning, "the constraint format_1 is missing", advice)
 }
 
 fn functions(set_up: SetUp) -> Finding {

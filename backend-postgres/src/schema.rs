@@ -59,7 +59,7 @@ impl PostgresStore {
             sqlx::query("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
                 .bind(self.inner.names.schema())
         };
-        let row = self.inner.caller.row(Operation::Schema, query).await?;
+        let row = self.inner.caller.row(Operation::Schema, &query).await?;
         row.try_get(0).map_err(|source| error::classify(Operation::Schema, source))
     }
 
@@ -67,7 +67,7 @@ impl PostgresStore {
         const LOOK: &str = "SELECT
             (SELECT count(*) FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
                 WHERE s.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p')),
-            ARRAY(SELECT p.prosrc FROM unnest($3) WITH ORDINALITY AS w (name, ord)
+            ARRAY(SELECT concat(array_to_string(p.proconfig, ','), p.prosrc) FROM unnest($3) WITH ORDINALITY AS w (name, ord)
                 JOIN pg_proc p ON p.proname = w.name
                 JOIN pg_namespace s ON s.oid = p.pronamespace AND s.nspname = $1
                 ORDER BY w.ord)";
@@ -75,14 +75,14 @@ impl PostgresStore {
         let functions: Vec<_> = VERBS.iter().map(|verb| names.bare_function(verb)).collect();
         let query =
             || sqlx::query(LOOK).bind(names.schema()).bind(names.bare_table()).bind(&functions);
-        let row = self.inner.caller.row(operation, query).await?;
+        let row = self.inner.caller.row(operation, &query).await?;
         let failed = |source| error::classify(operation, source);
         let tables: i64 = row.try_get(0).map_err(failed)?;
         let found: Vec<String> = row.try_get(1).map_err(failed)?;
         if tables == 0 || found.len() != VERBS.len() {
             return Ok(SetUp::Missing);
         }
-        let same = sql::bodies(names).zip(&found).all(|(ours, theirs)| ours == *theirs);
+        let same = sql::functions(names).zip(&found).all(|(ours, theirs)| ours == *theirs);
         Ok(if same { SetUp::Complete } else { SetUp::Different })
     }
 

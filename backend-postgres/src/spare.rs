@@ -35,7 +35,7 @@ pub(crate) struct Spare {
 }
 
 /// Long enough for hundreds of operations, short enough for whoever else wants a connection.
-const TURN: Duration = Duration::from_millis(5);
+const TURN: Duration = Duration::from_millis(100);
 
 impl Spares {
     fn lock(&self) -> MutexGuard<'_, State> {

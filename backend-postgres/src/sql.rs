@@ -45,9 +45,30 @@ pub(crate) const ROW: &str = "t.key, t.lease_until, t.format, t.state, t.fingerp
     t.attempt, t.retention_ms, t.first_claimed_at, t.claimed_at, t.expires_at, t.ended_at, \
     t.sequence, t.checkpoint, t.response";
 
+/// Whether a release that writes format 1 has written `row`. What is not sound is never written over.
+fn sound(row: &str) -> String {
+    let parts = [
+        "@.format = 1",
+        "@.state BETWEEN 0 AND 4",
+        "octet_length(@.fingerprint) = 33",
+        "@.attempt BETWEEN 1 AND 4294967295",
+        "@.retention_ms BETWEEN 1 AND 316224000000",
+        "isfinite(@.expires_at) AND @.expires_at >= timestamptz 'epoch'",
+        "isfinite(@.first_claimed_at) AND @.first_claimed_at >= timestamptz 'epoch'",
+        "isfinite(@.claimed_at) AND @.claimed_at >= timestamptz 'epoch'",
+        "(@.state = 0) = (@.lease_until IS NOT NULL) AND isfinite(coalesce(@.lease_until, @.expires_at))",
+        "(@.state = 0) = (@.ended_at IS NULL) AND isfinite(coalesce(@.ended_at, @.expires_at))",
+        "(@.state = 3) = (@.response IS NOT NULL)",
+        "(@.checkpoint IS NULL OR @.state IN (0, 1, 2))",
+    ];
+    parts.join(" AND ").replace('@', row)
+}
+
 /// Whether the row `t` is that of attempt `att` by `tok`, for the request `fp`, and counts.
-const HOLDS: &str = "t.format = 1 AND t.token = tok AND t.attempt = att AND t.fingerprint = fp \
-    AND t.expires_at >= at";
+fn holds() -> String {
+    let counts = "t.token = tok AND t.attempt = att AND t.fingerprint = fp AND t.expires_at >= at";
+    format!("{counts} AND {}", sound("t"))
+}
 
 /// What makes a record a completed one.
 const COMPLETED: &str = "lease_until = NULL, expires_at = at + keep, \
@@ -136,11 +157,16 @@ pub(crate) fn script(names: &Names) -> String {
     TEMPLATES.map(|template| render(template, names)).join("\n")
 }
 
-/// The bodies of the functions as the server keeps them, in the order of [`VERBS`].
-pub(crate) fn bodies(names: &Names) -> impl Iterator<Item = String> {
+/// The functions as the server keeps them, in the order of [`VERBS`]: of each its settings, and its body.
+pub(crate) fn functions(names: &Names) -> impl Iterator<Item = String> {
     TEMPLATES.iter().skip(1).map(move |template| {
         let text = render(template, names);
-        text.split("$idempotency$").nth(1).unwrap_or_default().to_owned()
+        let (head, rest) = text.split_once("$idempotency$").unwrap_or_default();
+        let settings = head.lines().filter_map(|line| line.strip_prefix("SET "));
+        let settings: Vec<_> =
+            settings.map(|line| line.replace(" = ", "=").replace('\'', "")).collect();
+        let body = rest.split("$idempotency$").next().unwrap_or_default();
+        settings.join(",") + body
     })
 }
 
@@ -155,7 +181,9 @@ fn render(template: &str, names: &Names) -> String {
         text.push_str(&match part {
             "table" => names.table(),
             "row" => ROW.to_owned(),
-            "holds" => HOLDS.to_owned(),
+            "holds" => holds(),
+            "sound_row" => sound("t"),
+            "sound_seen" => sound("r"),
             "completed" => COMPLETED.to_owned(),
             "sweep_index" => names.sweep_index(),
             "channel" => literal(&names.channel()),
@@ -178,8 +206,11 @@ mod tests {
             let head = format!("CREATE OR REPLACE FUNCTION {}(", names.function(verb));
             assert!(script.contains(&head), "{verb}");
         }
-        assert_eq!(bodies(&names).count(), VERBS.len());
-        assert!(bodies(&names).all(|body| body.contains("BEGIN")));
+        assert_eq!(functions(&names).count(), VERBS.len());
+        let is_whole = |function: String| {
+            function.starts_with("enable_seqscan=off") && function.trim_end().ends_with("END")
+        };
+        assert!(functions(&names).all(is_whole));
     }
 
     #[test]

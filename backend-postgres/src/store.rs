@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -119,7 +119,7 @@ impl PostgresStore {
 impl Inner {
     pub(crate) async fn claim_alone(
         &self,
-        request: ClaimRequest<'_>,
+        request: &ClaimRequest<'_>,
     ) -> Result<ClaimOutcome, StoreError> {
         let place = self.namespace.storage_key(request.key);
         let fingerprint = request.fingerprint.to_stored_bytes();
@@ -134,9 +134,9 @@ impl Inner {
                     .bind(request.takeover == Takeover::Allow)
                     .bind(self.lock_ms)
             };
-            let row = self.caller.row(Operation::Claim, query).await?;
+            let row = self.caller.row(Operation::Claim, &query).await?;
             let reply = Reply::read(Operation::Claim, &row, &place)?;
-            if let Some(outcome) = claim_outcome(&request, &reply)? {
+            if let Some(outcome) = claim_outcome(request, &reply)? {
                 return Ok(outcome);
             }
             pause(round).await;
@@ -254,7 +254,7 @@ impl fmt::Debug for PostgresStore {
 impl IdempotencyStore for PostgresStore {
     async fn claim(&self, request: ClaimRequest<'_>) -> Result<ClaimOutcome, StoreError> {
         let inner = &self.inner;
-        let alone = inner.claim_alone(request);
+        let alone = pin!(inner.claim_alone(&request));
         let Some(groups) = &inner.groups else {
             return alone.await;
         };
@@ -266,7 +266,7 @@ impl IdempotencyStore for PostgresStore {
     async fn complete(&self, request: CompleteRequest<'_>) -> Result<FinishOutcome, StoreError> {
         let inner = &self.inner;
         inner.profile.check_response(&request.response)?;
-        let alone = inner.complete_alone(&request);
+        let alone = pin!(inner.complete_alone(&request));
         // a long answer has little from sharing a commit, and the others would wait for it
         let groups = inner.groups.as_ref().filter(|_| request.response.len() <= group::HEAVIEST);
         let Some(groups) = groups else {
@@ -342,7 +342,7 @@ impl Inner {
     ) -> Result<Reply, StoreError> {
         let place = self.namespace.storage_key(key);
         let query = || sqlx::query(self.statements.lookup.safe()).bind(place.as_str());
-        let looked = self.caller.row(operation, query).await;
+        let looked = self.caller.row(operation, &query).await;
         let row = looked.map_err(StoreError::without_effect)?;
         let broken = |source| error::classify(operation, source).without_effect();
         let standby: bool = row.try_get(row.len() - 1).map_err(broken)?;

@@ -11,7 +11,7 @@ use crate::{PostgresStore, error};
 impl Sweep for PostgresStore {
     async fn sweep(&self, batch: NonZeroU32) -> Result<SweepReport, StoreError> {
         let query = || sqlx::query(self.inner.statements.sweep.safe()).bind(i64::from(batch.get()));
-        let row = self.inner.caller.row(Operation::Sweep, query).await?;
+        let row = self.inner.caller.row(Operation::Sweep, &query).await?;
         let failed = |source| error::classify(Operation::Sweep, source);
         let count = |column| -> Result<u64, StoreError> {
             let count: i64 = row.try_get(column).map_err(failed)?;

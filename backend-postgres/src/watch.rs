@@ -139,7 +139,7 @@ impl Watch for PostgresStore {
             hub.watched().entry(digest.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
         let watched = Watched { changes, digest, hub };
         let query = || sqlx::query(self.inner.statements.wait.safe()).bind(place.as_str());
-        self.inner.caller.rows(Operation::Watch, query).await?;
+        self.inner.caller.rows(Operation::Watch, &query).await?;
         Ok(Box::new(watched))
     }
 }

@@ -152,13 +152,20 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// The table's constraint forbids whatever is an error here; a restored dump may lack it.
+    /// Nobody but the functions should write rows; whatever else did is an error here.
     fn into_record(self) -> Result<Record, CorruptRecord> {
         let known = |moment: Moment, name| moment.ok_or(field(name))?;
         let fingerprint = self.fingerprint.try_into().map_err(|_| field("fingerprint"))?;
         let attempt = u32::try_from(self.attempt).ok().and_then(AttemptNumber::new);
         let retention_ms = u64::try_from(self.retention_ms).map_err(|_| field("retention"))?;
         let retention = Retention::new(Duration::from_millis(retention_ms));
+        let is_running = self.state == 0;
+        if self.lease_until.is_some() != is_running {
+            return Err(field("lease"));
+        }
+        if self.ended_at.is_some() == is_running {
+            return Err(field("end"));
+        }
         let state = match (self.state, self.checkpoint, self.response) {
             (0, checkpoint, None) => State::InProgress {
                 lease_until: known(self.lease_until, "lease")?,
@@ -266,15 +273,21 @@ mod tests {
     fn a_row_that_no_release_writes_is_corrupt() {
         assert!(columns().into_record().is_ok());
         let bytes = || Some(Bytes::from_static(b"x"));
-        let cases: [(&str, Columns<'_>); 8] = [
-            ("state", Columns { state: 5, ..columns() }),
-            ("state", Columns { state: 3, ..columns() }),
+        let moment = Some(Ok(Timestamp::from_unix_millis(7)));
+        let ended = |state| Columns { state, lease_until: None, ended_at: moment, ..columns() };
+        assert!(ended(1).into_record().is_ok() && ended(4).into_record().is_ok());
+        let cases: [(&str, Columns<'_>); 11] = [
+            ("state", ended(5)),
+            ("state", ended(3)),
             ("state", Columns { response: bytes(), ..columns() }),
-            ("state", Columns { state: 4, checkpoint: bytes(), ..columns() }),
+            ("state", Columns { checkpoint: bytes(), ..ended(4) }),
+            ("lease", Columns { lease_until: None, ..columns() }),
+            ("lease", Columns { lease_until: moment, ..ended(2) }),
+            ("end", Columns { ended_at: moment, ..columns() }),
             ("fingerprint", Columns { fingerprint: &[1; 32], ..columns() }),
             ("attempt", Columns { attempt: 0, ..columns() }),
             ("retention", Columns { retention_ms: -1, ..columns() }),
-            ("end", Columns { state: 1, ..columns() }),
+            ("end", Columns { ended_at: None, ..ended(1) }),
         ];
         for (name, columns) in cases {
             assert_eq!(columns.into_record().unwrap_err(), field(name));

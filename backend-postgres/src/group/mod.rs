@@ -6,8 +6,9 @@ mod lane;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use idempotency_core::{Effect, ErrorKind, Operation, StorageKey, StoreError};
 use sqlx::{Postgres, postgres::PgArguments, query::Query};
 use tokio::{sync::oneshot, time};
@@ -85,13 +86,14 @@ impl<M: Member> Group<M> {
         inner: &Arc<Inner>,
         member: impl FnOnce() -> M + Send,
         read: impl FnOnce(&Reply) -> Result<Option<A>, StoreError> + Send,
-        alone: impl Future<Output = Result<A, StoreError>> + Send,
+        alone: Pin<&mut (impl Future<Output = Result<A, StoreError>> + Send)>,
     ) -> Result<A, StoreError> {
         if let Some(lane) = Lane::free(&self.queue, inner) {
             let answer = alone.await;
             drop(lane);
             return answer;
         }
+        // boxed: who has a lane needs no room for this
         let shared = async {
             let before = match self.join(inner, member()).await {
                 Told::Reply(reply) => match read(&reply)? {
@@ -104,7 +106,8 @@ impl<M: Member> Group<M> {
                 Effect::None => error,
                 Effect::Unknown => error.after_unknown_effect(),
             })
-        };
+        }
+        .boxed();
         let patience = inner.caller.timeout;
         time::timeout(patience, shared).await.unwrap_or_else(|_| {
             let detail = format!("nothing within {patience:?}");
@@ -134,7 +137,7 @@ impl Inner {
         operation: Operation,
         query: impl Fn() -> Query<'q, Postgres, PgArguments> + Send + Sync,
     ) -> Result<Sent, StoreError> {
-        let (rows, unanswered) = self.caller.rows_and_before(operation, query).await?;
+        let (rows, unanswered) = self.caller.rows_and_before(operation, &query).await?;
         let reply = |row| {
             let (place, reply) = Reply::read_any(operation, row)?;
             Ok((place.unwrap_or_default().to_owned(), reply))

@@ -1,5 +1,6 @@
 use std::{
     future::pending,
+    pin::pin,
     sync::{Mutex, atomic::AtomicUsize, atomic::Ordering},
 };
 
@@ -114,7 +115,7 @@ impl Scene {
                     free.wait_for(|free| *free).await.unwrap();
                     Ok(Ended::Alone)
                 };
-                group.share(&inner, || member, |_| panic!("it has a lane"), alone).await
+                group.share(&inner, || member, |_| panic!("it has a lane"), pin!(alone)).await
             });
         }
         tokio::task::yield_now().await;
@@ -133,7 +134,7 @@ impl Scene {
         alone: Result<Ended, StoreError>,
     ) -> Result<Ended, StoreError> {
         let read = |_: &Reply| Ok(Some(Ended::WithOthers));
-        self.group.share(&self.inner, || member, read, async { alone }).await
+        self.group.share(&self.inner, || member, read, pin!(async { alone })).await
     }
 
     /// Frees the lanes, once the members wait.
@@ -262,14 +263,15 @@ fn the_second_of_one_place_goes_alone_after_the_first() {
         let scene = Scene::busy(Does::Answer).await;
         let first_is_sent = AtomicUsize::new(0);
         let first = scene.share(scene.fake("same", 0), Ok(Ended::Alone));
+        let alone = pin!(async {
+            first_is_sent.store(scene.batches().len(), Ordering::SeqCst);
+            Ok(Ended::Alone)
+        });
         let second = scene.group.share(
             &scene.inner,
             || scene.fake("same", 0),
             |_| panic!("there is no reply for it"),
-            async {
-                first_is_sent.store(scene.batches().len(), Ordering::SeqCst);
-                Ok(Ended::Alone)
-            },
+            alone,
         );
         let (first, second, ()) = futures_util::future::join3(first, second, scene.free()).await;
         assert_eq!((first.unwrap(), second.unwrap()), (Ended::WithOthers, Ended::Alone));

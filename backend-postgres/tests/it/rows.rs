@@ -40,8 +40,8 @@ fn an_operation_whose_reply_was_lost_recognises_itself() {
     });
 }
 
-/// Kind of fault: foreign or half-known rows (H-22), in a table that has lost its constraint: never
-/// answered, never overwritten, never swept.
+/// Kind of fault: foreign or half-known rows (H-22): never answered, never overwritten, never swept, be
+/// they expired or not (C00).
 #[test]
 fn rows_that_no_release_writes_are_refused_and_stay() {
     runtime().block_on(async {
@@ -50,35 +50,59 @@ fn rows_that_no_release_writes_are_refused_and_stay() {
         let store = store.build_lazy(&server().url()).unwrap();
         idempotency_core::Schema::create(&store).await.unwrap();
         let pool = raw(&server().url());
-        execute(&pool, "ALTER TABLE damaged DROP CONSTRAINT format_1").await;
         let damages = [
             "state = 9",
             "state = 3",
+            "state = 4",
+            "response = 'x'",
             "fingerprint = ''",
             "attempt = 0",
+            "attempt = 4294967296",
+            "retention_ms = 0",
             "lease_until = NULL",
+            "lease_until = 'infinity'",
+            "ended_at = now()",
             "expires_at = 'infinity'",
-            "format = 2, sweep_at = '-infinity', expires_at = '-infinity'",
-            "format = -1, sweep_at = '-infinity', expires_at = '-infinity'",
+            "expires_at = '-infinity'",
+            "claimed_at = '-infinity'",
+            "first_claimed_at = '1969-12-31'",
+            "format = 2",
+            "format = -1",
         ];
-        for (number, damage) in damages.iter().enumerate() {
-            let owner = Caller::new(&key(number));
+        let expiries =
+            ["", ", sweep_at = '-infinity'", ", sweep_at = '-infinity', expires_at = '2001-01-01'"];
+        for (damage, expired) in
+            damages.iter().flat_map(|damage| expiries.map(|expired| (damage, expired)))
+        {
+            if expired.contains("expires_at") && damage.contains("expires_at") {
+                continue;
+            }
+            let owner = Caller::new(&key(format!("{damage}{expired}")));
             owner.acquire(&store).await;
             let place = namespace.storage_key(&owner.key);
-            execute(&pool, format!("UPDATE damaged SET {damage} WHERE key = '{}'", place.as_str()))
-                .await;
+            let damaged = format!("UPDATE damaged SET {damage}{expired} WHERE key = $1");
+            let damaged = sqlx::query(sqlx::AssertSqlSafe(damaged)).bind(place.as_str());
+            assert_eq!(
+                damaged.execute(&pool).await.unwrap().rows_affected(),
+                1,
+                "{damage}{expired}"
+            );
             let _ = store.sweep(NonZeroU32::new(100).unwrap()).await.unwrap();
             let row = "SELECT md5(string_agg(d::text, ',' ORDER BY key)) FROM damaged d";
             let before: String = sqlx::query_scalar(row).fetch_one(&pool).await.unwrap();
+            let corrupt = |kind| assert_eq!(kind, ErrorKind::Corrupt, "{damage}{expired}");
             for caller in [&owner, &Caller::new(&owner.key)] {
                 for takeover in [Takeover::Allow, Takeover::Refuse] {
                     let claim = Caller { takeover, ..caller.clone() }.claim(&store).await;
-                    assert_eq!(claim.unwrap_err().kind(), ErrorKind::Corrupt, "{damage}");
+                    corrupt(claim.unwrap_err().kind());
                 }
+                corrupt(caller.renew(&store, 1).await.unwrap_err().kind());
+                corrupt(caller.complete(&store, "answer").await.unwrap_err().kind());
+                corrupt(caller.release(&store, Release::Failed).await.unwrap_err().kind());
             }
-            assert_eq!(store.lookup(&owner.key).await.unwrap_err().kind(), ErrorKind::Corrupt);
+            corrupt(store.lookup(&owner.key).await.unwrap_err().kind());
             let after: String = sqlx::query_scalar(row).fetch_one(&pool).await.unwrap();
-            assert_eq!(before, after, "{damage}");
+            assert_eq!(before, after, "{damage}{expired}");
         }
     });
 }
