@@ -130,7 +130,7 @@ fn functions(set_up: SetUp) -> Finding {
         SetUp::Different => {
             let advice = "they answer the same questions; set them up again once all processes are \
                 of one release";
-            finding(Severity::Warning, "the functions are of another release", advice)
+            finding(Severity::Warning, "the functions are not those of this release", advice)
         }
         SetUp::Missing => finding(
             Severity::Hazard,

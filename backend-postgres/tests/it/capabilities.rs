@@ -78,6 +78,21 @@ fn the_doctor_tells_sound_from_unsound() {
         let findings = unlogged.examine().await.unwrap();
         assert_eq!(worst(&findings), Severity::Hazard);
         assert!(findings.iter().any(|f| f.subject == "the table is unlogged"), "{findings:?}");
+        let others = "the functions are not those of this release";
+        assert!(findings.iter().all(|f| f.subject != others), "{findings:?}");
+        for change in [
+            "ALTER FUNCTION unlogged_claim_many_v1 RESET plan_cache_mode",
+            "CREATE OR REPLACE FUNCTION unlogged_sweep_v1(\
+                batch bigint, OUT removed bigint, OUT abandoned bigint, OUT more boolean) \
+             LANGUAGE sql SET enable_seqscan = off AS 'SELECT 0, 0, false'",
+        ] {
+            execute(unlogged.pool(), change).await;
+            let findings = unlogged.examine().await.unwrap();
+            assert!(findings.iter().any(|f| f.subject == others), "{change}: {findings:?}");
+            unlogged.create().await.unwrap();
+            let findings = unlogged.examine().await.unwrap();
+            assert!(findings.iter().all(|f| f.subject != others), "{change}: {findings:?}");
+        }
     });
 }
 
