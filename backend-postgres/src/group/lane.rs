@@ -5,7 +5,7 @@ use std::{
 };
 
 use idempotency_core::{Effect, StorageKey, StoreError};
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
 
 use super::{Member, Sent, Told};
 use crate::store::Inner;
@@ -105,6 +105,8 @@ impl<M: Member> Lane<M> {
         let firsts: Vec<_> = firsts.map(|waiting| &waiting.member).collect();
         let sent = M::send(&self.inner, &firsts).await;
         tell(crowds, sent);
+        // whoever was told may come again at once: the next statement is for all of them
+        yield_now().await;
     }
 }
 

@@ -106,20 +106,24 @@ impl Scene {
     /// Takes both lanes.
     async fn busy(does: Does) -> Self {
         let scene = Self::new(does);
-        for number in 0..2 {
-            let (inner, group) = (Arc::clone(&scene.inner), Arc::clone(&scene.group));
-            let (member, mut free) =
-                (scene.fake(format!("busy {number}"), 0), scene.free.subscribe());
-            tokio::spawn(async move {
-                let alone = async {
-                    free.wait_for(|free| *free).await.unwrap();
-                    Ok(Ended::Alone)
-                };
-                group.share(&inner, || member, |_| panic!("it has a lane"), pin!(alone)).await
-            });
+        for _ in 0..2 {
+            scene.take_lane(scene.free.subscribe());
         }
         tokio::task::yield_now().await;
         scene
+    }
+
+    /// Takes a lane until `free` is told.
+    fn take_lane(&self, mut free: watch::Receiver<bool>) {
+        let (inner, group) = (Arc::clone(&self.inner), Arc::clone(&self.group));
+        let member = self.fake("busy", 0);
+        tokio::spawn(async move {
+            let alone = async {
+                free.wait_for(|free| *free).await.unwrap();
+                Ok(Ended::Alone)
+            };
+            group.share(&inner, || member, |_| panic!("it has a lane"), pin!(alone)).await
+        });
     }
 
     fn fake(&self, name: impl AsRef<str>, weight: usize) -> Fake {
@@ -173,6 +177,27 @@ fn what_comes_meanwhile_shares_statements_that_are_bounded_in_number() {
         assert!(all.iter().all(|ended| matches!(ended, Ok(Ended::WithOthers))), "{all:?}");
         assert_eq!(scene.batches().iter().sum::<usize>(), 300);
         assert!(scene.batches().iter().all(|batch| *batch <= 128), "{:?}", scene.batches());
+    });
+}
+
+/// Kind of fault: who comes first after a shared statement goes alone, and all others wait for that one.
+#[test]
+fn whoever_was_told_shares_the_next_statement_with_the_others_who_were() {
+    run(async {
+        let scene = Scene::new(Does::Answer);
+        let (_held, never) = watch::channel(false);
+        scene.take_lane(never);
+        scene.take_lane(scene.free.subscribe());
+        tokio::task::yield_now().await;
+        let (scene, tasks) = (&scene, 0..10);
+        let tasks = tasks.map(|n| async move {
+            for round in 0..3 {
+                let fake = scene.fake(format!("{n} {round}"), 0);
+                assert_eq!(scene.share(fake, Ok(Ended::Alone)).await.unwrap(), Ended::WithOthers);
+            }
+        });
+        futures_util::future::join(join_all(tasks), scene.free()).await;
+        assert_eq!(scene.batches(), [10, 10, 10]);
     });
 }
 
