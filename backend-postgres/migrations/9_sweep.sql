@@ -2,7 +2,10 @@
 CREATE OR REPLACE FUNCTION @sweep@(
     batch bigint, OUT removed bigint, OUT abandoned bigint, OUT more boolean
 ) LANGUAGE plpgsql VOLATILE
+-- along the index, whatever the planner takes the rows for: a batch must not read and sort all that is due
 SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
 AS $idempotency$
 DECLARE
     n CONSTANT timestamptz := date_trunc('milliseconds', clock_timestamp());

@@ -34,7 +34,9 @@ pub(crate) struct Spare {
     pub(crate) since: u64,
 }
 
-/// Long enough for hundreds of operations, short enough for whoever else wants a connection.
+/// Long enough for thousands of operations: each turn wakes a second thread of the runtime, which then
+/// looks at the sockets for the first one. Short enough for whoever else waits for a connection of this
+/// pool.
 const TURN: Duration = Duration::from_millis(100);
 
 impl Spares {

@@ -51,6 +51,12 @@ fn dynamodb_keeps_the_whole_contract() {
 }
 
 #[test]
+fn postgres_keeps_the_whole_contract() {
+    let backend = crate::backend::postgres();
+    keeps_the_whole_contract(backend.name, &url(&backend));
+}
+
+#[test]
 fn redis_keeps_the_whole_contract() {
     let backend = crate::backend::redis();
     keeps_the_whole_contract(backend.name, &url(&backend));
