@@ -6,6 +6,8 @@ CREATE OR REPLACE FUNCTION @sweep@(
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
+-- nor compile code for it, which takes as long as a hundred batches
+SET jit = off
 AS $idempotency$
 DECLARE
     n CONSTANT timestamptz := date_trunc('milliseconds', clock_timestamp());

@@ -305,3 +305,37 @@ fn a_waiter_is_told_of_a_shared_completion() {
         assert!(none.is_err(), "told of nothing");
     });
 }
+
+/// Kind of fault: two statements with the same keys in another order wait for each other until one of them
+/// fails.
+#[test]
+fn two_groups_with_the_same_keys_in_another_order_never_lock_each_other_out() {
+    const KEYS: usize = 128;
+    runtime().block_on(async {
+        let namespace = unique_namespace();
+        let pool = raw(&server().url());
+        let claim = |keys: Vec<String>| {
+            let pool = pool.clone();
+            async move {
+                let tokens: Vec<_> = keys.iter().map(|_| sqlx::types::Uuid::from_u128(7)).collect();
+                let claimed = "SELECT count(*) FROM idempotency_keys_claim_many_v1($1, $2, $3, $4, $5, 10000)";
+                sqlx::query_scalar::<_, i64>(claimed)
+                    .bind(&keys)
+                    .bind(vec![vec![1_u8; 33]; keys.len()])
+                    .bind(tokens)
+                    .bind(vec![1_000_i64; keys.len()])
+                    .bind(vec![1_000_i64; keys.len()])
+                    .fetch_one(&pool)
+                    .await
+            }
+        };
+        for round in 0..count(20, 200) {
+            let keys: Vec<_> =
+                (0..KEYS).map(|n| format!("{}/shop/{round} {n:03}", namespace.name())).collect();
+            let reversed = keys.iter().rev().cloned().collect();
+            let (one, other) = join(claim(keys), claim(reversed)).await;
+            // each key is answered, by whoever has it
+            assert_eq!((one.unwrap(), other.unwrap()), (128, 128), "{round}");
+        }
+    });
+}

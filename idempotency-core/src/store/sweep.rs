@@ -34,8 +34,8 @@ pub struct SweepReport {
 #[must_use = "dropped, it sweeps no more"]
 pub struct Sweeper(JoinHandle<()>);
 
-/// Less than a millisecond of work for a server: so long has live traffic to wait for it.
-const BATCH: NonZeroU32 = NonZeroU32::new(100).unwrap();
+/// Half a millisecond of work for a server: so long has live traffic to wait for it.
+const BATCH: NonZeroU32 = NonZeroU32::new(25).unwrap();
 
 impl Sweeper {
     /// Sweeps now and then every `pause` with [`sweep_all`](Self::sweep_all). Any number of processes can
@@ -59,7 +59,7 @@ impl Sweeper {
         }))
     }
 
-    /// Sweeps until the store holds nothing that is past its retention: in batches of 100, with a rest
+    /// Sweeps until the store holds nothing that is past its retention: in batches of 25, with a rest
     /// after each that is as long as the batch took. Answers all that was removed.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ mod tests {
         let (slow, clock) = (Slow::default(), SystemClock::new());
         let began = clock.monotonic();
         let report = Sweeper::sweep_all(&slow).await.unwrap();
-        assert_eq!(report, SweepReport { removed: 300, abandoned: 6, more: false });
+        assert_eq!(report, SweepReport { removed: 75, abandoned: 6, more: false });
         // three batches, and the rests between them
         assert!(clock.monotonic().saturating_sub(began) >= WORK * 5);
     }
