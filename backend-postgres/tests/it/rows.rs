@@ -80,10 +80,10 @@ fn rows_that_no_release_writes_are_refused_and_stay() {
             let owner = Caller::new(&key(format!("{damage}{expired}")));
             owner.acquire(&store).await;
             let place = namespace.storage_key(&owner.key);
-            let damaged = format!("UPDATE damaged SET {damage}{expired} WHERE key = $1");
-            let damaged = sqlx::query(sqlx::AssertSqlSafe(damaged)).bind(place.as_str());
+            let update = format!("UPDATE damaged SET {damage}{expired} WHERE key = $1");
+            let update = sqlx::query(sqlx::AssertSqlSafe(update)).bind(place.as_str());
             assert_eq!(
-                damaged.execute(&pool).await.unwrap().rows_affected(),
+                update.execute(&pool).await.unwrap().rows_affected(),
                 1,
                 "{damage}{expired}"
             );
